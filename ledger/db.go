@@ -1,0 +1,216 @@
+// Package ledger is the one place that speaks SQL. The root holds the connection,
+// the transaction and LISTEN; each subpackage holds the statements of one subject.
+//
+// Only [DB.InTx] hands out a [Tx]. Packages above ledger pass a Tx on and never
+// build a statement themselves.
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	_ "github.com/lib/pq" // the driver is part of the ledger's contract
+)
+
+// DB is a pool of connections to one PostgreSQL database. Safe for concurrent use.
+type DB struct {
+	x   *sqlx.DB
+	dsn string
+
+	mu    sync.RWMutex
+	stmts map[string]*sqlx.Stmt
+}
+
+// Open connects to the database named by dsn (a libpq URL or key/value string)
+// and fails when it cannot be reached. The error never contains the DSN.
+func Open(ctx context.Context, dsn string) (*DB, error) {
+	x, err := sqlx.Open("postgres", dsn)
+	if err != nil {
+		return nil, errors.New("couldn't read the database URL: it is neither a postgres:// URL nor a key=value list")
+	}
+	x.SetMaxOpenConns(24)
+	x.SetMaxIdleConns(24)
+	x.SetConnMaxIdleTime(5 * time.Minute)
+	if err := x.PingContext(ctx); err != nil {
+		_ = x.Close()
+		return nil, fmt.Errorf("couldn't reach the database: %w", err)
+	}
+	return &DB{x: x, dsn: dsn, stmts: map[string]*sqlx.Stmt{}}, nil
+}
+
+// Close releases every connection.
+func (d *DB) Close() error { return d.x.Close() }
+
+// Pool gives the raw pool to libraries that insist on one (goose, River).
+func (d *DB) Pool() *sql.DB { return d.x.DB }
+
+// Reader runs read statements; both DB and Tx are one. dest follows sqlx:
+// a pointer to a struct or scalar for Get, to a slice for Select.
+type Reader interface {
+	Get(ctx context.Context, dest any, query string, args ...any) error
+	Select(ctx context.Context, dest any, query string, args ...any) error
+	Query(ctx context.Context, query string, args ...any) (*sqlx.Rows, error)
+}
+
+// ErrNotFound is what Get returns when no row matched.
+var ErrNotFound = sql.ErrNoRows
+
+// prepared returns the statement for query, prepared once per pool. database/sql
+// prepares it again on each connection that meets it first.
+func (d *DB) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	d.mu.RLock()
+	s, ok := d.stmts[query]
+	d.mu.RUnlock()
+	if ok {
+		return s, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s, ok := d.stmts[query]; ok {
+		return s, nil
+	}
+	s, err := d.x.PreparexContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	d.stmts[query] = s
+	return s, nil
+}
+
+// Get reads one row into dest; [ErrNotFound] when there is none.
+func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error {
+	s, err := d.prepared(ctx, query)
+	if err != nil {
+		return err
+	}
+	return s.GetContext(ctx, dest, args...)
+}
+
+// Select reads all rows into the slice dest points to.
+func (d *DB) Select(ctx context.Context, dest any, query string, args ...any) error {
+	s, err := d.prepared(ctx, query)
+	if err != nil {
+		return err
+	}
+	return s.SelectContext(ctx, dest, args...)
+}
+
+// Query streams rows; the caller closes them.
+func (d *DB) Query(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
+	s, err := d.prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryxContext(ctx, args...)
+}
+
+// Tx is one READ COMMITTED transaction, only ever handed out by [DB.InTx].
+type Tx struct {
+	db  *DB
+	x   *sqlx.Tx
+	now time.Time
+}
+
+// InTx runs f in a transaction and commits when f returns nil. It starts f again,
+// up to four more times, when PostgreSQL gave up a deadlock or a serialisation
+// conflict: f must therefore have no effect outside tx. Nothing in f may call the
+// network.
+func (d *DB) InTx(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
+	for try := 0; ; try++ {
+		err := d.once(ctx, f)
+		if err == nil || try == 4 || !isRetryable(err) {
+			return err
+		}
+		wait := time.Duration(1+rand.IntN(5<<try)) * time.Millisecond
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (d *DB) once(ctx context.Context, f func(ctx context.Context, tx *Tx) error) (err error) {
+	x, err := d.x.BeginTxx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("couldn't begin: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = x.Rollback()
+		}
+	}()
+	if err = f(ctx, &Tx{db: d, x: x}); err != nil {
+		return err
+	}
+	if err = x.Commit(); err != nil {
+		return fmt.Errorf("couldn't commit: %w", err)
+	}
+	return nil
+}
+
+// Now is the database's clock, read once per transaction: ages, leases and order
+// are never decided by a server's own clock.
+func (t *Tx) Now(ctx context.Context) (time.Time, error) {
+	if t.now.IsZero() {
+		if err := t.Get(ctx, &t.now, `SELECT clock_timestamp()`); err != nil {
+			return time.Time{}, fmt.Errorf("couldn't read the database clock: %w", err)
+		}
+	}
+	return t.now, nil
+}
+
+// Get reads one row into dest; [ErrNotFound] when there is none.
+func (t *Tx) Get(ctx context.Context, dest any, query string, args ...any) error {
+	s, err := t.prepared(ctx, query)
+	if err != nil {
+		return err
+	}
+	return s.GetContext(ctx, dest, args...)
+}
+
+// Select reads all rows into the slice dest points to.
+func (t *Tx) Select(ctx context.Context, dest any, query string, args ...any) error {
+	s, err := t.prepared(ctx, query)
+	if err != nil {
+		return err
+	}
+	return s.SelectContext(ctx, dest, args...)
+}
+
+// Query streams rows; the caller closes them before the next statement.
+func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
+	s, err := t.prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryxContext(ctx, args...)
+}
+
+// Exec runs a statement and says how many rows it touched, which is how a guarded
+// UPDATE tells that its guard did not hold.
+func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	s, err := t.prepared(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+func (t *Tx) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	s, err := t.db.prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return t.x.StmtxContext(ctx, s), nil
+}
