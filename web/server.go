@@ -1,0 +1,46 @@
+// Package web is the HTTP machinery that knows no page and no rule: the router and
+// its middleware, strict decoding, problem documents and graceful serving.
+//
+// Handlers return errors; [New]'s error function turns each into a problem
+// document. Nothing here writes a body, a query or a path's values to a log.
+package web
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Options are what the machinery has to be told.
+type Options struct {
+	// Log receives one line a request and the cause of every 5xx.
+	Log *slog.Logger
+	// TrustedOrigins are origins that may send state-changing requests besides our
+	// own, such as the public URL behind a proxy that rewrites Host.
+	TrustedOrigins []string
+}
+
+// New returns a router with everything a request passes before it meets a handler.
+func New(o Options) (*echo.Echo, error) {
+	cross := http.NewCrossOriginProtection()
+	for _, origin := range o.TrustedOrigins {
+		if err := cross.AddTrustedOrigin(origin); err != nil {
+			return nil, err
+		}
+	}
+	cross.SetDenyHandler(http.HandlerFunc(denyCrossOrigin))
+
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = func(err error, c echo.Context) { writeProblem(c, o.Log, err) }
+	e.Use(
+		requestID,
+		accessLog(o.Log),
+		securityHeaders,
+		recoverPanics,
+		limitBody,
+		echo.WrapMiddleware(cross.Handler),
+	)
+	return e, nil
+}
