@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -20,12 +21,22 @@ const BodyLimit = 16 << 20
 // without it the client sees a reset connection in place of the 413.
 const drainLimit = 64 << 20
 
-func limitBody(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if c.Request().ContentLength > drainLimit {
-			return tooLarge()
+const bodyTimeoutKey = "web.body_timeout"
+
+// limitBody refuses at once what is not even worth draining, and tells readBody how
+// long it may take.
+func limitBody(timeout time.Duration) echo.MiddlewareFunc {
+	if timeout == 0 {
+		timeout = 30 * time.Second
+	}
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if c.Request().ContentLength > drainLimit {
+				return tooLarge()
+			}
+			c.Set(bodyTimeoutKey, timeout)
+			return next(c)
 		}
-		return next(c)
 	}
 }
 
@@ -40,8 +51,9 @@ func tooLarge() *Problem {
 
 // readBody reads the whole body within its limit and time.
 func readBody(c echo.Context) ([]byte, error) {
+	timeout, _ := c.Get(bodyTimeoutKey).(time.Duration)
 	conn := http.NewResponseController(c.Response().Writer)
-	_ = conn.SetReadDeadline(time.Now().Add(bodyTimeout))
+	_ = conn.SetReadDeadline(time.Now().Add(timeout))
 	// net/http cancels the request when a read deadline passes while the handler is
 	// still at work, so it must not stay.
 	defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
@@ -64,7 +76,7 @@ func readBody(c echo.Context) ([]byte, error) {
 			return body, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, &Problem{Status: http.StatusRequestTimeout, Code: "slow_body",
-				Detail:    "The body did not arrive within 30 seconds.",
+				Detail:    fmt.Sprintf("The body did not arrive within %v.", timeout),
 				Retryable: true, RetryAction: "retry_same"}
 		case err != nil:
 			return nil, &Problem{Status: http.StatusBadRequest, Code: "malformed",

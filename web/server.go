@@ -8,6 +8,7 @@ package web
 import (
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 )
@@ -19,6 +20,9 @@ type Options struct {
 	// TrustedOrigins are origins that may send state-changing requests besides our
 	// own, such as the public URL behind a proxy that rewrites Host.
 	TrustedOrigins []string
+	// BodyTimeout is how long a body may take to arrive; 0 means 30 s, which takes
+	// 16 MiB at half a megabyte a second.
+	BodyTimeout time.Duration
 }
 
 // New returns a router with everything a request passes before it meets a handler.
@@ -39,7 +43,7 @@ func New(o Options) (*echo.Echo, error) {
 		accessLog(o.Log),
 		securityHeaders,
 		recoverPanics,
-		limitBody,
+		limitBody(o.BodyTimeout),
 		echo.WrapMiddleware(cross.Handler),
 	)
 	return e, nil

@@ -11,8 +11,6 @@ import (
 const (
 	// DefaultTimeout bounds a request that does not wait for anything.
 	DefaultTimeout = 30 * time.Second
-	// bodyTimeout bounds reading a body: 16 MiB at half a megabyte a second.
-	bodyTimeout = 30 * time.Second
 	// answerTimeout is left for writing the answer after the handler's time is up.
 	answerTimeout = 10 * time.Second
 	// drainTimeout bounds what net/http reads of a body that no handler wanted.
