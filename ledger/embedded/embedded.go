@@ -189,6 +189,9 @@ func (in *Instance) Stop(ctx context.Context) error {
 		return nil
 	}
 	err := in.shutdown(ctx)
+	if err == nil && in.socket != in.folder.cluster() {
+		_ = os.Remove(in.socket) // the short folder of a long path; empty by now
+	}
 	_ = in.lock.Close()
 	in.lock = nil
 	return err
