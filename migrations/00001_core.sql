@@ -105,6 +105,7 @@ CREATE TABLE runs (
     lease_attempt text,
     lease_seconds integer,
     refused       bigint NOT NULL DEFAULT 0,
+    kept          bigint NOT NULL DEFAULT 0,
     opened_at     timestamptz NOT NULL,
     changed_at    timestamptz NOT NULL,
     resumable_since timestamptz,
@@ -127,6 +128,7 @@ COMMENT ON TABLE runs IS 'One execution of an agent, named by its own run_id; th
 COMMENT ON COLUMN runs.lease_hash IS 'SHA-256 of the holder''s secret lease token.';
 COMMENT ON COLUMN runs.epoch IS 'Rises with every holder; a late holder is told by it.';
 COMMENT ON COLUMN runs.resumable_since IS 'Since when nothing has kept the run paused: unused permissions expire counted from here.';
+COMMENT ON COLUMN runs.kept IS 'How many finishes came without an intent; while 0, begin need not look for one.';
 COMMENT ON COLUMN runs.refused IS 'How many starts and begins were refused; the first 100 are in refusals.';
 
 CREATE TABLE leases (
@@ -273,7 +275,7 @@ CREATE INDEX effects_in_flight ON effects (deadline) WHERE state = 'in_flight';
 CREATE INDEX effects_of_run_open ON effects (run_id)
     WHERE state IN ('in_flight','interrupted','held') OR NOT released OR contradictions > 0;
 CREATE INDEX effects_queue ON effects (waiting_since, id) WHERE waiting_since IS NOT NULL;
-CREATE INDEX effects_release_due ON effects (release_at) WHERE NOT released AND release_at IS NOT NULL;
+CREATE INDEX effects_release_due ON effects (release_at) WHERE NOT released AND release_at IS NOT NULL AND NOT early;
 CREATE INDEX effects_cleared ON effects (release_at) WHERE state = 'cleared';
 CREATE INDEX effects_unused ON effects (run_id)
     WHERE used_at IS NULL AND state IN ('cleared','taken','cancelled');

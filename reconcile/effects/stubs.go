@@ -26,9 +26,9 @@ type GapView struct {
 	AcknowledgedBy string
 }
 
-func (e *Engine) Apply(ctx context.Context, ops []Op) ([]Answer, error)        { return nil, errStub }
-func (e *Engine) Open(ctx context.Context, o Open) (Lease, error)              { return Lease{}, errStub }
-func (e *Engine) Claim(ctx context.Context, c Claim) (*Lease, error)           { return nil, errStub }
+func (e *Engine) Apply(ctx context.Context, ops []Op) ([]Answer, error) { return nil, errStub }
+func (e *Engine) Open(ctx context.Context, o Open) (Lease, error)       { return Lease{}, errStub }
+func (e *Engine) Claim(ctx context.Context, c Claim) (*Lease, error)    { return nil, errStub }
 func (e *Engine) Heartbeat(ctx context.Context, account int64, runID, lease, logPosition string) (RunView, error) {
 	return RunView{}, errStub
 }
@@ -55,7 +55,9 @@ func (e *Engine) Run(ctx context.Context, account int64, runID string, wait time
 func (e *Engine) Effect(ctx context.Context, account int64, effectID string) (EffectView, error) {
 	return EffectView{}, errStub
 }
-func (e *Engine) Queue(ctx context.Context, q QueueQuery) (QueuePage, error) { return QueuePage{}, errStub }
+func (e *Engine) Queue(ctx context.Context, q QueueQuery) (QueuePage, error) {
+	return QueuePage{}, errStub
+}
 
 // Decide records verdicts, one result each in order. A list with a missing or
 // repeated effect is refused whole (CodeInvalid) and changes nothing.
@@ -68,6 +70,6 @@ func (e *Engine) Undo(ctx context.Context, p Person, u Undo) (DecideAnswer, erro
 func (e *Engine) AddEvidence(ctx context.Context, p Person, a AddEvidence) (DecideAnswer, error) {
 	return DecideAnswer{}, errStub
 }
-func (e *Engine) Gap(ctx context.Context) (*GapView, error)                            { return nil, errStub }
+func (e *Engine) Gap(ctx context.Context) (*GapView, error)                       { return nil, errStub }
 func (e *Engine) AcknowledgeGap(ctx context.Context, p Person, note string) error { return errStub }
 func (e *Engine) EndGap(ctx context.Context, p Person, note string) error         { return errStub }

@@ -1,0 +1,126 @@
+package effects
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"quittance/ledger"
+
+	"github.com/lib/pq"
+)
+
+// Claim is a row of business_claims: which effect may act for a business key.
+type Claim struct {
+	Digest      ledger.Bytes `db:"digest" json:"digest"`
+	Account     int64        `db:"account_id" json:"account_id"`
+	Tool        string       `db:"tool" json:"tool"`
+	BusinessKey string       `db:"business_key" json:"business_key,omitempty"`
+	Effect      string       `db:"effect_id" json:"effect_id"`
+	TakenAt     ledger.Time  `db:"taken_at" json:"taken_at"`
+}
+
+// TakeClaims inserts the claims that nobody holds and returns the digests it got.
+// It waits for a transaction that is taking the same claim. The digests are taken
+// in their order, so that two batches cannot wait for each other.
+func TakeClaims(ctx context.Context, tx *ledger.Tx, claims []Claim) (map[string]bool, error) {
+	j, err := json.Marshal(claims)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't encode claims: %w", err)
+	}
+	var got []ledger.Bytes
+	err = tx.Select(ctx, &got, `
+		INSERT INTO business_claims (digest, account_id, tool, business_key, effect_id, taken_at)
+		SELECT digest, account_id, tool, business_key, effect_id, taken_at
+		FROM json_to_recordset($1::json) AS x(
+			digest bytea, account_id bigint, tool text, business_key text, effect_id uuid, taken_at timestamptz)
+		ORDER BY digest
+		ON CONFLICT (digest) DO NOTHING
+		RETURNING digest`, string(j))
+	if err != nil {
+		return nil, fmt.Errorf("couldn't take claims: %w", err)
+	}
+	m := make(map[string]bool, len(got))
+	for _, d := range got {
+		m[string(d)] = true
+	}
+	return m, nil
+}
+
+// LockClaims locks the claims' rows and returns their holders by digest; a claim
+// that nobody holds is absent. Claims, and an allow given over one, change only
+// under this lock.
+func LockClaims(ctx context.Context, tx *ledger.Tx, digests [][]byte) (map[string]string, error) {
+	var rows []Claim
+	err := tx.Select(ctx, &rows, `
+		SELECT digest, account_id, tool, COALESCE(business_key, '') AS business_key, effect_id, taken_at
+		FROM business_claims WHERE digest = ANY($1::bytea[]) ORDER BY digest FOR UPDATE`, pq.ByteaArray(digests))
+	if err != nil {
+		return nil, fmt.Errorf("couldn't lock claims: %w", err)
+	}
+	m := make(map[string]string, len(rows))
+	for _, c := range rows {
+		m[string(c.Digest)] = c.Effect
+	}
+	return m, nil
+}
+
+// MoveClaim gives a held claim to another effect. [ErrChanged] when from does not
+// hold it.
+func MoveClaim(ctx context.Context, tx *ledger.Tx, digest []byte, from, to string) error {
+	n, err := tx.Exec(ctx, `
+		UPDATE business_claims SET effect_id = $3::uuid, taken_at = clock_timestamp()
+		WHERE digest = $1 AND effect_id = $2::uuid`, digest, from, to)
+	if err != nil {
+		return fmt.Errorf("couldn't move a claim: %w", err)
+	}
+	if n != 1 {
+		return ErrChanged
+	}
+	return nil
+}
+
+// holds is HoldsClaim of reconcile/effects in SQL, of effects e.
+const holds = `(e.state <> 'failed' AND NOT (e.state = 'cancelled' AND e.released) AND NOT (e.state = 'taken' AND e.call_claim))`
+
+// DropClaims lets go of claims that effects[i] holds on digests[i]: each falls back
+// to the latest other effect that still holds the same business key, and is deleted
+// only when there is none. Effects that hold nothing are passed over.
+func DropClaims(ctx context.Context, tx *ledger.Tx, digests [][]byte, effects []string) error {
+	_, err := tx.Exec(ctx, `
+		WITH gone AS (
+			SELECT g.digest, g.effect_id FROM unnest($1::bytea[], $2::uuid[]) AS g(digest, effect_id)
+			JOIN business_claims c ON c.digest = g.digest AND c.effect_id = g.effect_id
+		), heir AS (
+			SELECT DISTINCT ON (g.digest) g.digest, g.effect_id, e.id
+			FROM gone g JOIN effects e ON e.claim = g.digest AND e.id <> g.effect_id
+			WHERE `+holds+`
+			ORDER BY g.digest, e.opened_at DESC, e.id DESC
+		), moved AS (
+			UPDATE business_claims c SET effect_id = h.id, taken_at = clock_timestamp()
+			FROM heir h WHERE c.digest = h.digest AND c.effect_id = h.effect_id
+		)
+		DELETE FROM business_claims c USING gone g
+		WHERE c.digest = g.digest AND c.effect_id = g.effect_id
+		AND NOT EXISTS (SELECT 1 FROM heir h WHERE h.digest = g.digest)`,
+		pq.ByteaArray(digests), pq.Array(effects))
+	if err != nil {
+		return fmt.Errorf("couldn't let go of claims: %w", err)
+	}
+	return nil
+}
+
+// Sharing loads every other effect with one of the claims, whatever its state.
+func Sharing(ctx context.Context, r ledger.Reader, digest []byte, but string) ([]*Row, error) {
+	var rows []*Row
+	err := r.Select(ctx, &rows, `
+		SELECT `+columns+`
+		FROM effects e LEFT JOIN business_claims c ON c.digest = e.claim
+		WHERE (e.claim = $1 OR e.claim_was = $1) AND e.id <> $2::uuid
+		ORDER BY e.opened_at DESC, e.id DESC
+		LIMIT 200`, digest, but)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't find effects with the same business key: %w", err)
+	}
+	return rows, nil
+}

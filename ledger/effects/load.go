@@ -1,0 +1,146 @@
+package effects
+
+import (
+	"context"
+	"fmt"
+
+	"quittance/ledger"
+
+	"github.com/lib/pq"
+)
+
+// columns of [Row], NULLs as zero values, of effects e LEFT JOIN business_claims c.
+const columns = `
+	e.id, e.account_id, e.run_id, e.key, COALESCE(e.client_key, '') AS client_key, e.tool, e.occurrence,
+	e.call_digest, COALESCE(e.business_key, '') AS business_key, e.claim, e.claim_was, e.call_claim, e.summary,
+	COALESCE(e.amount::text, '') AS amount, COALESCE(e.currency, '') AS currency, e.decimals,
+	COALESCE(e.amount_problem, '') AS amount_problem, COALESCE(e.call_id, '') AS call_id,
+	COALESCE(e.client_time, '') AS client_time, COALESCE(e.repeat_of::text, '') AS repeat_of, e.opened_at,
+	e.state, COALESCE(e.why, '') AS why, e.version, e.attempts, e.fence, e.deadline, e.moment, e.gap,
+	COALESCE(e.decided_by, '') AS decided_by, COALESCE(e.decided_from, '') AS decided_from,
+	COALESCE(e.decision::text, '') AS decision, COALESCE(e.proposal::text, '') AS proposal, e.early,
+	e.release_at, e.released, e.used_at, COALESCE(e.reference, '') AS reference,
+	COALESCE(e.same_as::text, '') AS same_as, COALESCE(e.result_size, 0) AS result_size, e.result_digest,
+	e.contradictions, e.waiting_since, e.changed_at,
+	COALESCE(c.effect_id::text, '') AS claim_owner`
+
+// Wanted names effects by id, or by run and key.
+type Wanted struct {
+	IDs  []string
+	Runs []int64
+	Keys [][]byte // Keys[i] belongs to Runs[i]
+	// Due lists runs whose decided effects that may be released by now are loaded too.
+	Due []int64
+}
+
+// Load reads effects. The caller holds the lock on their runs' rows, under which
+// alone they change.
+func Load(ctx context.Context, tx *ledger.Tx, w Wanted) ([]*Row, error) {
+	var rows []*Row
+	err := tx.Select(ctx, &rows, `
+		SELECT `+columns+`
+		FROM (
+			SELECT e.id FROM unnest($1::uuid[]) AS w(id) JOIN effects e ON e.id = w.id
+			UNION
+			SELECT e.id FROM unnest($2::bigint[], $3::bytea[]) AS w(run_id, key)
+			JOIN effects e ON e.run_id = w.run_id AND e.key = w.key
+			UNION
+			SELECT e.id FROM unnest($4::bigint[]) AS w(run_id)
+			JOIN effects e ON e.run_id = w.run_id
+			WHERE NOT e.released AND e.release_at <= clock_timestamp() AND NOT e.early
+		) AS w
+		JOIN effects e ON e.id = w.id
+		LEFT JOIN business_claims c ON c.digest = e.claim`,
+		pq.Array(w.IDs), pq.Array(w.Runs), pq.ByteaArray(w.Keys), pq.Array(w.Due))
+	if err != nil {
+		return nil, fmt.Errorf("couldn't load effects: %w", err)
+	}
+	return rows, nil
+}
+
+// RunsOf gives the run of each effect that exists.
+func RunsOf(ctx context.Context, r ledger.Reader, ids []string) (map[string]int64, error) {
+	var rows []struct {
+		ID  string `db:"id"`
+		Run int64  `db:"run_id"`
+	}
+	if err := r.Select(ctx, &rows, `SELECT id, run_id FROM effects WHERE id = ANY($1::uuid[])`, pq.Array(ids)); err != nil {
+		return nil, fmt.Errorf("couldn't find the runs of effects: %w", err)
+	}
+	m := make(map[string]int64, len(rows))
+	for _, x := range rows {
+		m[x.ID] = x.Run
+	}
+	return m, nil
+}
+
+// Outcome is the recorded result of a taken or failed effect.
+type Outcome struct {
+	ID     string `db:"id"`
+	Result string `db:"result"`
+	Error  string `db:"error"`
+}
+
+// Outcomes reads results and errors, which [Load] leaves out.
+func Outcomes(ctx context.Context, r ledger.Reader, ids []string) (map[string]Outcome, error) {
+	var rows []Outcome
+	err := r.Select(ctx, &rows, `
+		SELECT id, COALESCE(result, '') AS result, COALESCE(error, '') AS error
+		FROM effects WHERE id = ANY($1::uuid[])`, pq.Array(ids))
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read outcomes: %w", err)
+	}
+	m := make(map[string]Outcome, len(rows))
+	for _, x := range rows {
+		m[x.ID] = x
+	}
+	return m, nil
+}
+
+// LastAttempts gives each effect's last attempt, by effect id.
+func LastAttempts(ctx context.Context, tx *ledger.Tx, ids []string) (map[string]Attempt, error) {
+	var rows []Attempt
+	err := tx.Select(ctx, &rows, `
+		SELECT DISTINCT ON (effect_id) effect_id, number, fence, attempt_id, epoch, begun_at, deadline
+		FROM attempts WHERE effect_id = ANY($1::uuid[]) ORDER BY effect_id, number DESC`, pq.Array(ids))
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read attempts: %w", err)
+	}
+	m := make(map[string]Attempt, len(rows))
+	for _, x := range rows {
+		m[x.Effect] = x
+	}
+	return m, nil
+}
+
+// OwnedReferences tells which of the references (by account and tool) already
+// prove a taken effect: the result maps each to that effect's id.
+func OwnedReferences(ctx context.Context, tx *ledger.Tx, accounts []int64, tools, refs []string) (map[Reference]string, error) {
+	var rows []struct {
+		Account int64  `db:"account_id"`
+		Tool    string `db:"tool"`
+		Ref     string `db:"reference"`
+		ID      string `db:"id"`
+	}
+	err := tx.Select(ctx, &rows, `
+		SELECT e.account_id, e.tool, e.reference, e.id
+		FROM unnest($1::bigint[], $2::text[], $3::text[]) AS w(account_id, tool, reference)
+		JOIN effects e ON e.account_id = w.account_id AND e.tool = w.tool AND e.reference = w.reference`,
+		pq.Array(accounts), pq.Array(tools), pq.Array(refs))
+	if err != nil {
+		return nil, fmt.Errorf("couldn't look up references: %w", err)
+	}
+	m := make(map[Reference]string, len(rows))
+	for _, x := range rows {
+		m[Reference{x.Account, x.Tool, x.Ref}] = x.ID
+	}
+	return m, nil
+}
+
+// Reference is a downstream's own id of something that happened, unique per
+// account and tool.
+type Reference struct {
+	Account int64
+	Tool    string
+	Ref     string
+}

@@ -1,0 +1,51 @@
+package runs
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"quittance/ledger"
+)
+
+// Checkpoint is an agent's saved state, as it sent it.
+type Checkpoint struct {
+	Turn        int64       `db:"turn"`
+	State       string      `db:"state"`
+	Occurrences string      `db:"occurrences"`
+	SavedAt     ledger.Time `db:"saved_at"`
+}
+
+// SaveCheckpoint stores the state after a turn; saving a turn again in the same
+// epoch replaces it.
+func SaveCheckpoint(ctx context.Context, tx *ledger.Tx, run *Row, turn int64, state, occurrences string, now time.Time) error {
+	sum := sha256.Sum256([]byte(state + "\x00" + occurrences))
+	_, err := tx.Exec(ctx, `
+		INSERT INTO checkpoints (run_id, epoch, turn, state, occurrences, digest, saved_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (run_id, epoch, turn) DO UPDATE
+		SET state = excluded.state, occurrences = excluded.occurrences, digest = excluded.digest,
+			saved_at = excluded.saved_at`, run.ID, run.Epoch, turn, state, occurrences, sum[:], now)
+	if err != nil {
+		return fmt.Errorf("couldn't save a checkpoint: %w", err)
+	}
+	return nil
+}
+
+// LastCheckpoint is the one saved last by the highest epoch; nil when there is
+// none. Without texts, State and Occurrences are left empty.
+func LastCheckpoint(ctx context.Context, r ledger.Reader, run int64, texts bool) (*Checkpoint, error) {
+	var rows []Checkpoint
+	err := r.Select(ctx, &rows, `
+		SELECT turn, CASE WHEN $2 THEN state ELSE '' END AS state, CASE WHEN $2 THEN occurrences ELSE '' END AS occurrences,
+			saved_at
+		FROM checkpoints WHERE run_id = $1 ORDER BY epoch DESC, saved_at DESC, turn DESC LIMIT 1`, run, texts)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read a checkpoint: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return &rows[0], nil
+}

@@ -1,0 +1,130 @@
+// Package system holds the statements about the installation itself: its keys, its
+// mark, log gaps, and the policies that runs were opened under.
+package system
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"quittance/ledger"
+)
+
+// Secrets are the keys made at the first start.
+type Secrets struct {
+	Lease     []byte // derives lease tokens
+	Position  []byte // signs log positions
+	Redaction []byte // stands in for redacted values
+}
+
+// LoadSecrets reads the keys, making those that are missing.
+func LoadSecrets(ctx context.Context, db *ledger.DB) (s Secrets, err error) {
+	err = db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+		for _, k := range []struct {
+			name string
+			dst  *[]byte
+		}{{"lease", &s.Lease}, {"position", &s.Position}, {"redaction", &s.Redaction}} {
+			fresh := make([]byte, 32)
+			if _, err := rand.Read(fresh); err != nil {
+				return fmt.Errorf("couldn't make a key: %w", err)
+			}
+			if _, err := tx.Exec(ctx, `INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING`, k.name, fresh); err != nil {
+				return fmt.Errorf("couldn't store a key: %w", err)
+			}
+			if err := tx.Get(ctx, k.dst, `SELECT value FROM secrets WHERE name = $1`, k.name); err != nil {
+				return fmt.Errorf("couldn't read a key: %w", err)
+			}
+		}
+		return nil
+	})
+	return s, err
+}
+
+// Moment is the state of the installation as one transaction reads it.
+type Moment struct {
+	Now            time.Time   `db:"now"`
+	FenceBase      int64       `db:"fence_base"`
+	Gap            int64       `db:"gap"` // id of the open log gap; 0: none
+	FoundBy        string      `db:"found_by"`
+	FoundAt        ledger.Time `db:"found_at"`
+	AcknowledgedAt ledger.Time `db:"acknowledged_at"`
+	AcknowledgedBy string      `db:"acknowledged_by"`
+}
+
+// Behind tells that a gap was found and nobody has acknowledged it: nothing may be
+// released.
+func (m Moment) Behind() bool { return m.Gap != 0 && m.AcknowledgedAt.IsZero() }
+
+// InGap tells that an acknowledged gap has not been ended: what would be new starts
+// as interrupted.
+func (m Moment) InGap() bool { return m.Gap != 0 && !m.AcknowledgedAt.IsZero() }
+
+// Read gives the database's clock and the log gap, if one is open.
+func Read(ctx context.Context, r ledger.Reader) (Moment, error) {
+	var m Moment
+	err := r.Get(ctx, &m, `
+		SELECT clock_timestamp() AS now, i.fence_base, COALESCE(g.id, 0) AS gap, COALESCE(g.found_by, '') AS found_by,
+			g.found_at, g.acknowledged_at, COALESCE(p.name, '') AS acknowledged_by
+		FROM installation i
+		LEFT JOIN log_gaps g ON g.ended_at IS NULL
+		LEFT JOIN people p ON p.id = g.acknowledged_by`)
+	if err != nil {
+		return m, fmt.Errorf("couldn't read the installation: %w", err)
+	}
+	return m, nil
+}
+
+// FindGap opens a log gap unless one is open.
+func FindGap(ctx context.Context, tx *ledger.Tx, by string) error {
+	_, err := tx.Exec(ctx, `INSERT INTO log_gaps (found_by) VALUES ($1) ON CONFLICT DO NOTHING`, by)
+	if err != nil {
+		return fmt.Errorf("couldn't record a log gap: %w", err)
+	}
+	return nil
+}
+
+// fenceJump is how far fences and epochs jump with an acknowledged gap: past any
+// number that a lost attempt can have had.
+const fenceJump = 1_000_000
+
+// AcknowledgeGap marks the open gap as acknowledged and raises the fence base.
+// False when there is none to acknowledge.
+func AcknowledgeGap(ctx context.Context, tx *ledger.Tx, person int64, note string) (bool, error) {
+	n, err := tx.Exec(ctx, `
+		UPDATE log_gaps SET acknowledged_at = clock_timestamp(), acknowledged_by = $1, note = $2
+		WHERE ended_at IS NULL AND acknowledged_at IS NULL`, person, note)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	if _, err := tx.Exec(ctx, `UPDATE installation SET fence_base = fence_base + $1`, fenceJump); err != nil {
+		return false, fmt.Errorf("couldn't raise the fences: %w", err)
+	}
+	return true, nil
+}
+
+// EndGap ends an acknowledged gap; false when there is none.
+func EndGap(ctx context.Context, tx *ledger.Tx, person int64, note string) (bool, error) {
+	n, err := tx.Exec(ctx, `
+		UPDATE log_gaps SET ended_at = clock_timestamp(), ended_by = $1, note = concat_ws(E'\n', note, NULLIF($2, ''))
+		WHERE ended_at IS NULL AND acknowledged_at IS NOT NULL`, person, note)
+	return n == 1, err
+}
+
+// SavePolicy keeps a policy text for the runs opened under it.
+func SavePolicy(ctx context.Context, tx *ledger.Tx, digest []byte, source string) error {
+	_, err := tx.Exec(ctx, `INSERT INTO policies (digest, source) VALUES ($1, $2) ON CONFLICT DO NOTHING`, digest, source)
+	if err != nil {
+		return fmt.Errorf("couldn't keep the policy: %w", err)
+	}
+	return nil
+}
+
+// PolicySource reads a policy text that a run was opened under.
+func PolicySource(ctx context.Context, r ledger.Reader, digest []byte) (string, error) {
+	var s string
+	if err := r.Get(ctx, &s, `SELECT source FROM policies WHERE digest = $1`, digest); err != nil {
+		return "", fmt.Errorf("couldn't read a run's policy: %w", err)
+	}
+	return s, nil
+}
