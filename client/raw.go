@@ -1,0 +1,112 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// The plain callers below send one request each, repeated only where an answer was
+// lost or the server asked for it. Agents use [Run.Do]; these are for gateways,
+// tools for people, and tests. Refusals are [*Problem].
+
+func ask[T any](ctx context.Context, c *Client, r request) (T, error) {
+	var out T
+	r.out = &out
+	err := c.do(ctx, &r)
+	return out, err
+}
+
+// Begin records an intent. The caller chooses AttemptID and keeps it for a repeat.
+func (c *Client) Begin(ctx context.Context, in BeginRequest) (BeginAnswer, error) {
+	return ask[BeginAnswer](ctx, c, request{method: http.MethodPost, path: "/v1/effects", in: in})
+}
+
+// Finish records what became of an attempt.
+func (c *Client) Finish(ctx context.Context, effectID string, in FinishRequest) (FinishAnswer, error) {
+	return ask[FinishAnswer](ctx, c, request{method: http.MethodPost, path: "/v1/effects/" + escape(effectID) + "/finish", in: in})
+}
+
+// FinishByKey is Finish for an effect named by the members of in.
+func (c *Client) FinishByKey(ctx context.Context, in FinishRequest) (FinishAnswer, error) {
+	return ask[FinishAnswer](ctx, c, request{method: http.MethodPost, path: "/v1/effects/finish", in: in})
+}
+
+// Batch sends up to [MaxBatch] operations and returns an answer each.
+func (c *Client) Batch(ctx context.Context, ops ...BatchOp) ([]BatchAnswer, error) {
+	out, err := ask[BatchAnswers](ctx, c, request{method: http.MethodPost, path: "/v1/effects/batch", in: Batch{Ops: ops}})
+	return out.Answers, err
+}
+
+// Effect reads everything that is known about one effect.
+func (c *Client) Effect(ctx context.Context, effectID string) (EffectView, error) {
+	return ask[EffectView](ctx, c, request{method: http.MethodGet, path: "/v1/effects/" + escape(effectID)})
+}
+
+// Run reads a run and its open effects. With a wait and a paused run it answers when
+// the run may go on, or after the wait.
+func (c *Client) Run(ctx context.Context, runID string, wait time.Duration) (RunView, error) {
+	path := "/v1/runs/" + escape(runID)
+	if wait > 0 {
+		path += "?wait=" + url.QueryEscape(wait.String())
+	}
+	return ask[RunView](ctx, c, request{method: http.MethodGet, path: path, wait: wait})
+}
+
+// QueueFilter narrows the queue; empty fields do not.
+type QueueFilter struct {
+	Account, Agent, Tool, RunID, BusinessKey, State string
+
+	Cursor string // NextCursor of the page before
+	Limit  int    // 1 to 200; 50 when 0
+}
+
+// Queue reads one page of what waits for a decision.
+func (c *Client) Queue(ctx context.Context, f QueueFilter) (QueuePage, error) {
+	q := url.Values{}
+	for name, value := range map[string]string{
+		"account": f.Account, "agent": f.Agent, "tool": f.Tool, "run_id": f.RunID,
+		"business_key": f.BusinessKey, "state": f.State, "cursor": f.Cursor,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	return ask[QueuePage](ctx, c, request{method: http.MethodGet, path: "/v1/queue?" + q.Encode()})
+}
+
+// Decide records a verdict. A DecisionID is made when there is none; give one to be
+// able to repeat the decision.
+func (c *Client) Decide(ctx context.Context, effectID string, in DecisionRequest) (DecisionAnswer, error) {
+	if in.DecisionID == "" {
+		in.DecisionID = newID()
+	}
+	in.EffectID = ""
+	return ask[DecisionAnswer](ctx, c, request{method: http.MethodPost, path: "/v1/effects/" + escape(effectID) + "/decision", in: in})
+}
+
+// DecideAll records several verdicts, each on the effect it names.
+func (c *Client) DecideAll(ctx context.Context, list ...DecisionRequest) ([]DecisionResult, error) {
+	out, err := ask[DecisionAnswers](ctx, c, request{method: http.MethodPost, path: "/v1/decisions", in: Decisions{Decisions: list}})
+	return out.Answers, err
+}
+
+// AddEvidence records what a person saw. It decides nothing.
+func (c *Client) AddEvidence(ctx context.Context, effectID string, in EvidenceRequest) (EffectChanged, error) {
+	return ask[EffectChanged](ctx, c, request{method: http.MethodPost, path: "/v1/effects/" + escape(effectID) + "/evidence", in: in})
+}
+
+// LookUp asks the downstream now.
+func (c *Client) LookUp(ctx context.Context, effectID string) (EffectChanged, error) {
+	return ask[EffectChanged](ctx, c, request{method: http.MethodPost, path: "/v1/effects/" + escape(effectID) + "/lookup", in: struct{}{}})
+}
+
+// Undo takes back a decision that is not used yet.
+func (c *Client) Undo(ctx context.Context, effectID string, in UndoRequest) (EffectChanged, error) {
+	return ask[EffectChanged](ctx, c, request{method: http.MethodPost, path: "/v1/effects/" + escape(effectID) + "/undo", in: in})
+}
