@@ -1,0 +1,118 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"quittance/reconcile/canon"
+)
+
+// example is a result as the tool would give it.
+type example struct {
+	raw   []byte
+	value *canon.Value
+}
+
+// ResultExample is the declared example as a JSON object, nil without one. The caller
+// must not change it.
+func (t *Tool) ResultExample() []byte {
+	if t.example == nil {
+		return nil
+	}
+	return t.example.raw
+}
+
+// CheckResult checks a result that a person enters: an object with exactly the
+// top-level fields of the example, each of its kind (a null in the example stands for
+// any). Without an example any JSON will do. Errors name fields, never contents.
+func (t *Tool) CheckResult(raw []byte) error {
+	if t.example == nil {
+		_, err := canon.Parse(raw)
+		return err
+	}
+	got, err := canon.ParseObject(raw)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for name, want := range t.example.value.Members() {
+		switch member := got.Lookup(name); {
+		case member == nil:
+			problems = append(problems, fmt.Errorf("%s is missing", name))
+		case want.Kind() != canon.Null && member.Kind() != want.Kind():
+			problems = append(problems, fmt.Errorf("%s must be %s, not %s", name, want.Kind(), member.Kind()))
+		}
+	}
+	for name := range got.Members() {
+		if t.example.value.Lookup(name) == nil {
+			problems = append(problems, fmt.Errorf("%s is not a field of the result example", name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (r *reader) example(n ast.Node, path string) *example {
+	if n == nil {
+		return nil
+	}
+	if n.Type() != ast.MappingType {
+		r.mistake(n, path, "must be an object, not %s", kindOf(n))
+		return nil
+	}
+	before := len(r.found)
+	raw := r.json(nil, n, path)
+	if len(r.found) > before {
+		return nil
+	}
+	value, err := canon.ParseObject(raw)
+	if err != nil {
+		r.mistake(n, path, "%s", err)
+		return nil
+	}
+	return &example{raw, value}
+}
+
+// json appends a node as JSON, numbers as they are spelt.
+func (r *reader) json(dst []byte, n ast.Node, path string) []byte {
+	switch n := n.(type) {
+	case *ast.NullNode:
+		return append(dst, "null"...)
+	case *ast.BoolNode:
+		return fmt.Append(dst, n.Value)
+	case *ast.IntegerNode, *ast.FloatNode:
+		literal := n.GetToken().Value
+		if !json.Valid([]byte(literal)) {
+			r.mistake(n, path, "must be a number as JSON writes it")
+		}
+		return append(dst, literal...)
+	case *ast.SequenceNode:
+		dst = append(dst, '[')
+		for i, item := range n.Values {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = r.json(dst, item, fmt.Sprintf("%s[%d]", path, i))
+		}
+		return append(dst, ']')
+	case *ast.MappingNode:
+		dst = append(dst, '{')
+		for i, e := range r.entries(n, path) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(appendString(dst, e.name), ':')
+			dst = r.json(dst, e.value, join(path, e.name))
+		}
+		return append(dst, '}')
+	}
+	s, _ := r.text(n, path)
+	return appendString(dst, s)
+}
+
+func appendString(dst []byte, s string) []byte {
+	quoted, _ := json.Marshal(s) // a string always marshals
+	return append(dst, quoted...)
+}

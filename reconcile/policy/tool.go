@@ -1,0 +1,196 @@
+package policy
+
+import (
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/google/cel-go/cel"
+
+	"quittance/ledger/money"
+)
+
+// Tool is what is known of one tool.
+type Tool struct {
+	Name     string
+	Declared bool     // false: the file does not name it, all below are defaults
+	Volatile []string // dotted paths left out of the key
+	Redact   []string // RFC 6901 pointers into arguments, results and errors
+	Deadline time.Duration
+	// OverdueAfter is when an open question about an effect is marked overdue.
+	OverdueAfter time.Duration
+	Repeat       Repeat
+	OnUnknown    OnUnknown
+	VendorKey    *VendorKey // nil where the vendor's own key is not declared
+
+	observe, unguarded bool
+	landsWithin        *time.Duration
+	summary            *template
+	businessKey        *template
+	amount             *amountRule
+	limits             map[money.Asset]money.Amount // nil: no second person
+	example            *example
+	refusal            cel.Program
+	places             []template
+	lookup             ast.Node
+}
+
+// Repeat says what becomes of the same call made again in the same run.
+type Repeat string
+
+// OnUnknown says what becomes of an effect whose outcome is unknown.
+type OnUnknown string
+
+const (
+	RepeatHold  Repeat = "hold"  // a person decides
+	RepeatAllow Repeat = "allow" // two honest calls
+
+	OnUnknownPause   OnUnknown = "pause"    // evidence or a person decides
+	OnUnknownSameKey OnUnknown = "same_key" // sent again with the vendor's key, while that lives
+)
+
+// VendorKey is what the vendor documents about its idempotency keys.
+type VendorKey struct {
+	Life       time.Duration // counted from the first attempt
+	ChecksBody bool          // the vendor refuses another body under the same key
+}
+
+// Defaults of a tool. The deadline is longer than the time-outs of common HTTP clients.
+const (
+	defaultDeadline = 180 * time.Second
+	defaultOverdue  = time.Hour
+
+	maxToolName = 256
+)
+
+func newTool(name string) *Tool {
+	return &Tool{
+		Name: name, Deadline: defaultDeadline, OverdueAfter: defaultOverdue,
+		Repeat: RepeatAllow, OnUnknown: OnUnknownPause,
+	}
+}
+
+// Guarded is false for a tool without an effect worth guarding (effect: none).
+func (t *Tool) Guarded() bool { return !t.unguarded }
+
+// Observe says that begin always proceeds and only a report tells what would have been.
+func (t *Tool) Observe() bool { return t.observe }
+
+// LandsWithin is how long a sent request may still land; not declared means for ever.
+func (t *Tool) LandsWithin() (d time.Duration, declared bool) {
+	if t.landsWithin == nil {
+		return 0, false
+	}
+	return *t.landsWithin, true
+}
+
+// HasLookup is false for a tool that is blind.
+func (t *Tool) HasLookup() bool { return t.lookup != nil }
+
+// Keep are the arguments that people must recognise: they are part of the business
+// key, the amount or the summary.
+func (t *Tool) Keep() (paths []string) {
+	for _, tpl := range []*template{t.businessKey, t.summary} {
+		if tpl != nil {
+			paths = append(paths, tpl.fields()...)
+		}
+	}
+	if t.amount != nil {
+		paths = append(paths, t.amount.value, t.amount.currency)
+	}
+	return paths
+}
+
+// tool reads one entry of the tools section.
+func (r *reader) tool(e entry, path string) *Tool {
+	t := newTool(e.name)
+	t.Declared = true
+	f := r.fields(e.value, path, "summary", "business_key", "repeat", "volatile", "amount", "deadline", "lands_within",
+		"second_person_above", "result_example", "refusal", "mode", "effect", "on_unknown", "vendor_key",
+		"where_to_check", "overdue_after", "redact", "lookup")
+	at := func(field string) (ast.Node, string) { return f[field], path + "." + field }
+
+	t.summary = r.template(at("summary"))
+	t.businessKey = r.keyTemplate(at("business_key"))
+	if t.businessKey != nil {
+		t.Repeat = RepeatHold
+	}
+	n, p := at("repeat")
+	t.Repeat = Repeat(r.choice(n, p, string(t.Repeat), string(RepeatHold), string(RepeatAllow)))
+	n, p = at("volatile")
+	t.Volatile = r.texts(n, p, checkPath)
+	t.amount = r.amount(at("amount"))
+	n, p = at("deadline")
+	t.Deadline = r.duration(n, p, defaultDeadline, time.Second)
+	n, p = at("overdue_after")
+	t.OverdueAfter = r.duration(n, p, defaultOverdue, time.Second)
+	if n, p = at("lands_within"); n != nil {
+		d := r.duration(n, p, 0, 0)
+		t.landsWithin = &d
+	}
+	n, p = at("second_person_above")
+	t.limits = r.limits(n, p, t.amount, f["amount"] != nil)
+	t.example = r.example(at("result_example"))
+	t.refusal = r.refusal(at("refusal"))
+	n, p = at("mode")
+	t.observe = r.choice(n, p, "enforce", "enforce", "observe") == "observe"
+	n, p = at("effect")
+	t.unguarded = r.choice(n, p, "guarded", "guarded", "none") == "none"
+	n, p = at("on_unknown")
+	t.OnUnknown = OnUnknown(r.choice(n, p, string(OnUnknownPause), string(OnUnknownPause), string(OnUnknownSameKey)))
+	t.VendorKey = r.vendorKey(at("vendor_key"))
+	t.places = r.places(at("where_to_check"))
+	n, p = at("redact")
+	t.Redact = r.texts(n, p, checkPointer)
+	t.lookup = r.lookup(at("lookup"))
+	r.agree(t, f, path)
+	return t
+}
+
+func (r *reader) vendorKey(n ast.Node, path string) *VendorKey {
+	if n == nil {
+		return nil
+	}
+	f := r.fields(n, path, "life", "checks_body")
+	if f != nil && f["life"] == nil {
+		r.mistake(n, path, "life is missing: how long the vendor remembers a key")
+	}
+	return &VendorKey{
+		Life:       r.duration(f["life"], path+".life", 0, time.Second),
+		ChecksBody: r.boolean(f["checks_body"], path+".checks_body"),
+	}
+}
+
+// lookup takes the block as it is, for the package that will read it.
+func (r *reader) lookup(n ast.Node, path string) ast.Node {
+	if n != nil && n.Type() != ast.MappingType {
+		r.mistake(n, path, "must be a mapping, not %s", kindOf(n))
+		return nil
+	}
+	return n
+}
+
+// agree checks the fields of a tool against each other.
+func (r *reader) agree(t *Tool, f map[string]ast.Node, path string) {
+	if t.OnUnknown == OnUnknownSameKey {
+		for _, needed := range []string{"vendor_key", "lands_within"} {
+			if f[needed] == nil {
+				r.mistake(f["on_unknown"], path+".on_unknown", "same_key needs %s: without it nobody can tell that the key still lives", needed)
+			}
+		}
+	}
+	var identity []string // what tells two calls apart may not change on every try
+	if t.businessKey != nil {
+		identity = t.businessKey.fields()
+	}
+	if t.amount != nil {
+		identity = append(identity, t.amount.value, t.amount.currency)
+	}
+	for _, field := range identity {
+		for _, v := range t.Volatile {
+			if covers(v, field) {
+				r.mistake(f["volatile"], path+".volatile", "%s leaves out %s, which the business key or the amount is made of", v, strings.TrimSpace(field))
+			}
+		}
+	}
+}
