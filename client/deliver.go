@@ -79,7 +79,7 @@ func (c *Client) finish(ctx context.Context, o *spooled) (FinishAnswer, error) {
 	}
 	switch {
 	case p.Code == CodeStaleFence, p.Status == http.StatusConflict && p.Final:
-		return FinishAnswer{EffectID: o.EffectID, Key: o.Key, State: p.State, Version: p.Version, LogPosition: p.LogPosition}, nil
+		return FinishAnswer{EffectID: o.EffectID, State: p.State, Version: p.Version, LogPosition: p.LogPosition}, nil
 	case p.Status == http.StatusRequestEntityTooLarge, p.Status == http.StatusBadRequest, p.Status == http.StatusUnprocessableEntity:
 		if o.Finish.Result == nil && o.Finish.Error == nil {
 			return a, fmt.Errorf("%w: %w", errRejected, err)

@@ -16,9 +16,6 @@ import (
 // is worth more than their fence.
 func (r *Run) beat(ctx context.Context, l Lease, sent time.Time) {
 	length := time.Duration(r.opts.LeaseSeconds) * time.Second
-	if l.ExpiresInMS > 0 {
-		length = time.Duration(l.ExpiresInMS) * time.Millisecond
-	}
 	until := sent.Add(length)
 	pause := length / 3
 	for {
@@ -35,9 +32,6 @@ func (r *Run) beat(ctx context.Context, l Lease, sent time.Time) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			if out.ExpiresInMS > 0 {
-				length = time.Duration(out.ExpiresInMS) * time.Millisecond
-			}
 			until, pause = started.Add(length), length/3
 			r.moved(out.LogPosition)
 			r.mu.Lock()

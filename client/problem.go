@@ -3,7 +3,6 @@ package client
 import (
 	"errors"
 	"fmt"
-	"time"
 )
 
 // The codes a program may branch on. Texts can change freely; these cannot.
@@ -28,7 +27,10 @@ const (
 	CodeUnsupportedType = "unsupported_type" // 415
 	CodeInvalid         = "invalid"          // 422: unknown or wrong fields, all of them listed
 	CodeAmbiguous       = "ambiguous"        // 422: does not name one effect
-	CodeNoLookup        = "no_lookup"        // 501
+	CodeNotAllowed      = "not_allowed"      // 409: the verdict does not fit the effect's state
+	CodeNoteMissing     = "note_missing"     // 422: a decision needs a note
+	CodeSecondWaiting   = "second_waiting"   // 409: another verdict waits for a second person
+	CodeNoLookup        = "no_lookup"        // 501: the tool has none
 	CodeUnavailable     = "unavailable"      // 503, or no answer that can be understood
 )
 
@@ -58,15 +60,13 @@ type Problem struct {
 	Poll        string `json:"poll,omitempty" doc:"Where to ask."`
 	Final       bool   `json:"final" doc:"The answer will never be another."`
 
-	EffectID    string       `json:"effect_id,omitempty"`
-	Key         string       `json:"key,omitempty"`
-	State       string       `json:"state,omitempty" doc:"Where the effect or run stands now."`
-	Version     int64        `json:"version,omitempty" doc:"The current version."`
-	HeldBy      *HeldBy      `json:"held_by,omitempty"`
-	WaitingFor  []WaitingFor `json:"waiting_for,omitempty"`
-	ReleaseAt   *time.Time   `json:"release_at,omitempty"`
-	Decided     *Decided     `json:"decided,omitempty"`
-	OpenEffects []OpenEffect `json:"open_effects,omitempty"`
+	EffectID   string       `json:"effect_id,omitempty"`
+	RunID      string       `json:"run_id,omitempty"`
+	State      string       `json:"state,omitempty" doc:"Where the effect or run stands now."`
+	Version    int64        `json:"version,omitempty" doc:"The current version."`
+	HeldBy     *HeldBy      `json:"held_by,omitempty"`
+	WaitingFor []WaitingFor `json:"waiting_for,omitempty"`
+	Decided    *Decided     `json:"decided,omitempty"`
 
 	Errors    []FieldError `json:"errors,omitempty" doc:"Every field that is wrong."`
 	Offset    *int64       `json:"offset,omitempty" doc:"The byte of the body where it stops making sense."`

@@ -49,25 +49,25 @@ type BeginAnswer struct {
 	Attempt         int        `json:"attempt,omitempty" doc:"Which try this is, from 1."`
 	Fence           int64      `json:"fence,omitempty" doc:"To be given to finish."`
 	Deadline        *time.Time `json:"deadline,omitempty" doc:"When the call must have been sent by, on the server's clock."`
-	PerformWithinMS int64      `json:"perform_within_ms,omitempty" doc:"The same as a span: count it from before begin was sent."`
+	PerformWithinMS int64      `json:"perform_within_ms,omitempty" doc:"What is left of it at this answer: count it from before the answered request was sent, on a monotonic clock."`
 	VendorKey       string     `json:"vendor_key,omitempty" doc:"To be passed on as the vendor's own idempotency key; the same for every attempt."`
 
 	// Set when Do is replay.
 	Outcome   string `json:"outcome,omitempty" enum:"taken,failed"`
 	Stored           // what was recorded
-	DecidedBy string `json:"decided_by,omitempty" doc:"agent, late_agent, look_up, vendor_key or person."`
+	DecidedBy string `json:"decided_by,omitempty" doc:"agent, late_agent, look_up, vendor_key, person or run_closed."`
 
 	LogPosition string `json:"log_position,omitempty"`
 }
 
-// Stored is what is on record of a result. A result above the stored limit is kept
-// cut: then Result is absent and ResultHead holds its beginning.
+// Stored is what is on record of a result. Of a result above the stored limit, and of
+// one that was not sent, only size and digest are kept: then Result is absent and
+// ResultOmitted true.
 type Stored struct {
 	Result        json.RawMessage `json:"result,omitempty"`
 	Error         json.RawMessage `json:"error,omitempty"`
 	Reference     string          `json:"reference,omitempty" doc:"The downstream's own name for what happened."`
 	ResultOmitted bool            `json:"result_omitted,omitempty" doc:"The result was not sent, or not kept whole."`
-	ResultHead    string          `json:"result_head,omitempty" doc:"The beginning of a result that was cut."`
 	ResultSize    int64           `json:"result_size,omitempty" doc:"Bytes of the whole result."`
 	ResultDigest  string          `json:"result_digest,omitempty" doc:"SHA-256 of the whole result, in hex."`
 }
@@ -105,14 +105,13 @@ type FinishRequest struct {
 // FinishAnswer says where the effect stands now.
 type FinishAnswer struct {
 	EffectID      string `json:"effect_id,omitempty" doc:"Absent when no intent is known: the finish is kept all the same."`
-	Key           string `json:"key,omitempty"`
 	State         string `json:"state,omitempty"`
 	Version       int64  `json:"version,omitempty"`
 	WithoutIntent bool   `json:"without_intent,omitempty" doc:"Kept as a finish without an intent: the sign of a broken client."`
-	ResultCut     bool   `json:"result_cut,omitempty" doc:"The result is above the stored limit; its head, size and digest are kept."`
+	ResultCut     bool   `json:"result_cut,omitempty" doc:"The result is above the stored limit: its size and digest are kept."`
 	ResultSize    int64  `json:"result_size,omitempty"`
 	ResultDigest  string `json:"result_digest,omitempty"`
-	StoredLimit   int64  `json:"stored_limit,omitempty" doc:"The limit in bytes, when the result was cut."`
+	StoredLimit   int64  `json:"stored_limit,omitempty" doc:"That limit in bytes, when it was passed."`
 	LogPosition   string `json:"log_position,omitempty"`
 }
 

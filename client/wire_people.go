@@ -14,90 +14,108 @@ type Amount struct {
 
 // EffectView is everything that is known about one effect.
 type EffectView struct {
-	EffectID    string    `json:"effect_id"`
-	RunID       string    `json:"run_id"`
-	Account     string    `json:"account,omitempty"`
-	Tool        string    `json:"tool"`
-	Key         string    `json:"key"`
-	Occurrence  int       `json:"occurrence"`
-	State       string    `json:"state" enum:"in_flight,interrupted,held,cleared,taken,failed,cancelled"`
-	Reason      string    `json:"reason,omitempty" doc:"Why it is in this state."`
-	Version     int64     `json:"version" doc:"To be given to a decision."`
-	Summary     string    `json:"summary,omitempty"`
-	BusinessKey string    `json:"business_key,omitempty"`
-	Amount      *Amount   `json:"amount,omitempty"`
-	VendorKey   string    `json:"vendor_key,omitempty"`
-	CreatedAt   time.Time `json:"created_at"`
-	RepeatOf    string    `json:"repeat_of,omitempty" doc:"The earlier identical call."`
+	EffectID      string  `json:"effect_id"`
+	RunID         string  `json:"run_id"`
+	Account       string  `json:"account,omitempty"`
+	Agent         string  `json:"agent,omitempty"`
+	Tool          string  `json:"tool"`
+	Key           string  `json:"key"`
+	Occurrence    int     `json:"occurrence"`
+	State         string  `json:"state" enum:"in_flight,interrupted,held,cleared,taken,failed,cancelled"`
+	Why           string  `json:"why,omitempty" doc:"Why it is in this state."`
+	Version       int64   `json:"version" doc:"To be given to a decision."`
+	Blind         bool    `json:"blind,omitempty" doc:"The tool has no look-up."`
+	Summary       string  `json:"summary,omitempty"`
+	BusinessKey   string  `json:"business_key,omitempty"`
+	Amount        *Amount `json:"amount,omitempty"`
+	AmountProblem string  `json:"amount_problem,omitempty" doc:"Why no amount could be read."`
+	SameAs        string  `json:"same_as,omitempty" doc:"The effect it was found to be."`
+	RepeatOf      string  `json:"repeat_of,omitempty" doc:"The earlier identical call."`
 
-	ClosedBy  string     `json:"closed_by,omitempty" doc:"agent, late_agent, look_up, vendor_key or person."`
-	ClosedAt  *time.Time `json:"closed_at,omitempty"`
-	ReleaseAt *time.Time `json:"release_at,omitempty" doc:"When the decision becomes visible to agents; until then it can be undone."`
+	OpenedAt     time.Time     `json:"opened_at"`
+	WaitingSince *time.Time    `json:"waiting_since,omitempty"`
+	DecidedBy    string        `json:"decided_by,omitempty" doc:"agent, late_agent, look_up, vendor_key, person or run_closed."`
+	ReleaseAt    *time.Time    `json:"release_at,omitempty" doc:"When the decision becomes visible to agents; until then it can be undone."`
+	Released     bool          `json:"released,omitempty"`
+	UsedAt       *time.Time    `json:"used_at,omitempty" doc:"When an agent was first answered from it."`
+	Moment       *time.Time    `json:"moment,omitempty" doc:"When the last attempt can no longer land."`
+	Early        bool          `json:"early,omitempty" doc:"Decided before the moment: to be confirmed after it."`
+	Proposal     *DecisionView `json:"proposal,omitempty" doc:"A verdict that waits for a second person."`
 
 	Arguments json.RawMessage `json:"arguments,omitempty" doc:"As sent, secrets replaced."`
 	Stored
+	CallID     string `json:"call_id,omitempty"`
+	ClientTime string `json:"client_time,omitempty" doc:"The agent's own clock: a claim."`
 
 	Attempts       []AttemptView       `json:"attempts"`
 	Evidence       []EvidenceView      `json:"evidence"`
 	Decisions      []DecisionView      `json:"decisions"`
 	Contradictions []ContradictionView `json:"contradictions"`
-	Context        *Context            `json:"context,omitempty"`
+	Refused        []RefusedView       `json:"refused,omitempty" doc:"Starts and begins refused while this was open."`
+	Overlaps       []OverlapView       `json:"overlaps,omitempty" doc:"Other effects of the same business key."`
 	LogPosition    string              `json:"log_position,omitempty"`
 }
 
-// AttemptView is one try, begun or refused.
+// AttemptView is one try at performing the effect.
 type AttemptView struct {
 	Attempt  int        `json:"attempt"`
-	Fence    int64      `json:"fence,omitempty"`
+	Fence    int64      `json:"fence"`
 	Worker   string     `json:"worker,omitempty"`
-	CallID   string     `json:"call_id,omitempty"`
 	BegunAt  time.Time  `json:"begun_at"`
 	Deadline *time.Time `json:"deadline,omitempty"`
-	EndedAt  *time.Time `json:"ended_at,omitempty"`
-	Outcome  string     `json:"outcome,omitempty" doc:"The word the agent used."`
-	Refused  string     `json:"refused,omitempty" doc:"Set for a begin that was refused: with which code."`
-
-	ClientTime *time.Time `json:"client_time,omitempty" doc:"The agent's own clock: a claim."`
 }
 
 // EvidenceView is one immutable observation.
 type EvidenceView struct {
-	EvidenceID string          `json:"evidence_id"`
-	At         time.Time       `json:"at"`
-	By         string          `json:"by" doc:"Who or what saw it."`
-	Kind       string          `json:"kind"`
-	Verdict    string          `json:"verdict,omitempty"`
-	Attempt    int             `json:"attempt,omitempty"`
-	Reference  string          `json:"reference,omitempty"`
-	Note       string          `json:"note,omitempty"`
-	Data       json.RawMessage `json:"data,omitempty"`
+	At        time.Time `json:"at"`
+	Source    string    `json:"source" doc:"What saw it."`
+	Person    string    `json:"person,omitempty"`
+	Fence     int64     `json:"fence,omitempty"`
+	Verdict   string    `json:"verdict,omitempty"`
+	Reference string    `json:"reference,omitempty"`
+	Seen      string    `json:"seen,omitempty"`
 }
 
-// DecisionView is one decision, undone ones included.
+// DecisionView is one act on an effect, undone ones included.
 type DecisionView struct {
-	DecisionID string     `json:"decision_id"`
-	Verdict    string     `json:"verdict"`
-	Who        string     `json:"who"`
-	When       time.Time  `json:"when"`
-	Note       string     `json:"note,omitempty"`
-	Reference  string     `json:"reference,omitempty"`
-	SecondWho  string     `json:"second_who,omitempty"`
-	ReleaseAt  *time.Time `json:"release_at,omitempty"`
-	UsedAt     *time.Time `json:"used_at,omitempty"`
-	UndoneAt   *time.Time `json:"undone_at,omitempty"`
-	UndoneBy   string     `json:"undone_by,omitempty"`
-	UndoNote   string     `json:"undo_note,omitempty"`
+	DecisionID string    `json:"decision_id,omitempty"`
+	At         time.Time `json:"at"`
+	Act        string    `json:"act"`
+	Verdict    string    `json:"verdict,omitempty"`
+	By         string    `json:"by"`
+	Person     string    `json:"person,omitempty"`
+	Note       string    `json:"note,omitempty"`
+	Reference  string    `json:"reference,omitempty"`
 }
 
 // ContradictionView is evidence that disagrees with what was decided.
 type ContradictionView struct {
-	ContradictionID string     `json:"contradiction_id"`
-	At              time.Time  `json:"at"`
-	What            string     `json:"what"`
-	EvidenceID      string     `json:"evidence_id,omitempty"`
-	AcknowledgedAt  *time.Time `json:"acknowledged_at,omitempty"`
-	AcknowledgedBy  string     `json:"acknowledged_by,omitempty"`
-	Note            string     `json:"note,omitempty"`
+	At             time.Time  `json:"at"`
+	Kind           string     `json:"kind"`
+	Recovery       string     `json:"recovery,omitempty" doc:"suspected, yes or no: whether money left twice."`
+	AcknowledgedAt *time.Time `json:"acknowledged_at,omitempty"`
+	AcknowledgedBy string     `json:"acknowledged_by,omitempty"`
+	Note           string     `json:"note,omitempty"`
+}
+
+// RefusedView is a start or begin that was refused.
+type RefusedView struct {
+	At        time.Time `json:"at"`
+	Call      string    `json:"call"`
+	Reason    string    `json:"reason"`
+	Worker    string    `json:"worker,omitempty"`
+	AttemptID string    `json:"attempt_id,omitempty"`
+}
+
+// OverlapView is another effect of the same business key.
+type OverlapView struct {
+	EffectID  string          `json:"effect_id"`
+	RunID     string          `json:"run_id"`
+	State     string          `json:"state"`
+	OpenedAt  time.Time       `json:"opened_at"`
+	Amount    *Amount         `json:"amount,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Owner     bool            `json:"owner,omitempty" doc:"It holds the business key."`
 }
 
 // QueueItem is one row of the queue: light, without arguments.
@@ -107,25 +125,27 @@ type QueueItem struct {
 	Account      string    `json:"account,omitempty"`
 	Agent        string    `json:"agent,omitempty"`
 	Tool         string    `json:"tool"`
-	State        string    `json:"state" enum:"interrupted,held,contradicted"`
-	Reason       string    `json:"reason,omitempty"`
+	State        string    `json:"state"`
+	Why          string    `json:"why,omitempty"`
 	Version      int64     `json:"version"`
 	Summary      string    `json:"summary,omitempty"`
 	BusinessKey  string    `json:"business_key,omitempty"`
 	Amount       *Amount   `json:"amount,omitempty"`
 	WaitingSince time.Time `json:"waiting_since"`
+	Overdue      bool      `json:"overdue,omitempty"`
 	Attempts     int       `json:"attempts"`
-	Known        string    `json:"known,omitempty" doc:"What the last evidence says."`
-	Blind        bool      `json:"blind,omitempty" doc:"The tool has no look-up."`
+	Refused      int64     `json:"refused,omitempty" doc:"Starts and begins refused while it waits."`
+	Contradicted bool      `json:"contradicted,omitempty"`
+	SecondWaits  bool      `json:"second_waits,omitempty" doc:"A verdict waits for a second person."`
+	Known        string    `json:"known,omitempty" doc:"What is known, in a few words."`
 	URL          string    `json:"url,omitempty"`
 }
 
 // QueuePage is one page of the queue. Rows decided meanwhile never shift the pages
 // that follow.
 type QueuePage struct {
-	Items       []QueueItem `json:"items"`
-	NextCursor  string      `json:"next_cursor,omitempty" doc:"Absent on the last page."`
-	LogPosition string      `json:"log_position,omitempty"`
+	Items      []QueueItem `json:"items"`
+	NextCursor string      `json:"next_cursor,omitempty" doc:"Absent on the last page."`
 }
 
 // The verdicts of a decision.
@@ -148,29 +168,29 @@ type DecisionRequest struct {
 	Note       string          `json:"note" doc:"What the decision rests on."`
 	Reference  string          `json:"reference,omitempty" doc:"The downstream's name for what was found."`
 	Result     json.RawMessage `json:"result,omitempty" doc:"What the agent gets in place of the tool's answer."`
-	Evidence   []string        `json:"evidence,omitempty" doc:"The evidence it rests on, by id."`
+	Evidence   string          `json:"evidence,omitempty" doc:"What was seen, and where."`
 	NotOurs    []string        `json:"not_ours,omitempty" doc:"References that were found and judged not to be this effect."`
 	SameAs     string          `json:"same_as,omitempty" doc:"The other effect, for same_as."`
-	Recovery   *bool           `json:"recovery,omitempty" doc:"For acknowledge: whether money must be claimed back."`
+	Recovery   bool            `json:"recovery,omitempty" doc:"For acknowledge: whether money must be claimed back."`
 }
 
 // The values of DecisionAnswer.Status.
 const (
 	DecisionMade         = "decided"
-	DecisionConcurring   = "concurring"
-	DecisionSecondPerson = "second_person"
-	DecisionSentBack     = "sent_back"
+	DecisionConcurring   = "concurring"    // the same verdict was there already, by somebody else
+	DecisionConfirmed    = "confirmed"     // an early verdict, confirmed after the moment
+	DecisionSecondPerson = "second_person" // recorded; waits for a second person
 )
 
 // DecisionAnswer says what became of a verdict.
 type DecisionAnswer struct {
-	EffectID   string     `json:"effect_id"`
-	DecisionID string     `json:"decision_id"`
-	Status     string     `json:"status" enum:"decided,concurring,second_person,sent_back"`
-	State      string     `json:"state"`
-	Version    int64      `json:"version"`
-	ReleaseAt  *time.Time `json:"release_at,omitempty" doc:"When it becomes visible to agents."`
-	Decided    *Decided   `json:"decided,omitempty"`
+	EffectID  string     `json:"effect_id"`
+	Status    string     `json:"status" enum:"decided,concurring,confirmed,second_person"`
+	State     string     `json:"state"`
+	Version   int64      `json:"version"`
+	ReleaseAt *time.Time `json:"release_at,omitempty" doc:"When it becomes visible to agents."`
+	Early     bool       `json:"early,omitempty" doc:"Made before the last attempt can no longer land: to be confirmed after the moment."`
+	Moment    *time.Time `json:"moment,omitempty"`
 
 	LogPosition string `json:"log_position,omitempty"`
 }
@@ -196,24 +216,23 @@ type DecisionResult struct {
 
 // Decided says who decided, when, what and why.
 type Decided struct {
-	Who     string    `json:"who"`
+	By      string    `json:"by" doc:"agent, late_agent, look_up, vendor_key, person or run_closed."`
+	Who     string    `json:"who,omitempty" doc:"The person's name."`
 	When    time.Time `json:"when"`
-	Verdict string    `json:"verdict"`
+	Verdict string    `json:"verdict,omitempty"`
 	Why     string    `json:"why,omitempty"`
 }
 
-// EvidenceRequest records that a person looked and could not tell, or what they saw.
+// EvidenceRequest records what a person saw. It decides nothing.
 type EvidenceRequest struct {
-	Seen      string     `json:"seen" doc:"What was seen, and where."`
-	Note      string     `json:"note,omitempty"`
-	Verdict   string     `json:"verdict,omitempty" enum:"taken,not_taken,inconclusive" doc:"What it shows; inconclusive when absent. It decides nothing."`
-	Reference string     `json:"reference,omitempty"`
-	NextLook  *time.Time `json:"next_look,omitempty" doc:"When somebody should look again."`
+	Seen     string     `json:"seen" doc:"What was seen, and where."`
+	Note     string     `json:"note,omitempty"`
+	NextLook *time.Time `json:"next_look,omitempty" doc:"When somebody should look again."`
 }
 
 // UndoRequest takes an unused decision back.
 type UndoRequest struct {
-	Version int64  `json:"version" doc:"The version of the effect that was looked at."`
+	Version int64  `json:"version,omitempty" doc:"The version of the effect that was looked at; whatever it is now when absent."`
 	Note    string `json:"note" doc:"Why."`
 }
 
@@ -222,6 +241,5 @@ type EffectChanged struct {
 	EffectID    string `json:"effect_id"`
 	State       string `json:"state"`
 	Version     int64  `json:"version"`
-	EvidenceID  string `json:"evidence_id,omitempty"`
 	LogPosition string `json:"log_position,omitempty"`
 }

@@ -30,15 +30,13 @@ type ClaimRequest struct {
 	Worker       string   `json:"worker"`
 	AttemptID    string   `json:"attempt_id"`
 	LeaseSeconds int      `json:"lease_seconds,omitempty" doc:"2 to 600; 60 when absent."`
-	LogPosition  string   `json:"log_position,omitempty"`
 }
 
 // Lease is the right to act for a run. Whoever knows Token is its holder.
 type Lease struct {
-	Token       string    `json:"token" doc:"Secret; given to every call that acts for the run."`
-	Epoch       int64     `json:"epoch" doc:"Higher for each new holder."`
-	ExpiresAt   time.Time `json:"expires_at"`
-	ExpiresInMS int64     `json:"expires_in_ms,omitempty" doc:"The same as a span, for a caller whose clock is wrong."`
+	Token     string    `json:"token" doc:"Secret; given to every call that acts for the run."`
+	Epoch     int64     `json:"epoch" doc:"Higher for each new holder."`
+	ExpiresAt time.Time `json:"expires_at" doc:"On the server's clock; a holder counts lease_seconds from before it asked."`
 }
 
 // CheckpointMark says that a checkpoint exists.
@@ -64,13 +62,12 @@ type LeaseRequest struct {
 	LogPosition string `json:"log_position,omitempty"`
 }
 
-// LeaseAnswer answers heartbeat and release: the run's state tells a holder that
-// its run was paused.
+// LeaseAnswer answers heartbeat, release and close: the run's state tells a holder
+// that its run was paused.
 type LeaseAnswer struct {
-	State       string    `json:"state" enum:"running,paused,ready,finished,failed,cancelled"`
-	ExpiresAt   time.Time `json:"expires_at"`
-	ExpiresInMS int64     `json:"expires_in_ms,omitempty"`
-	LogPosition string    `json:"log_position,omitempty"`
+	State       string     `json:"state" enum:"running,paused,ready,finished,failed,cancelled"`
+	ExpiresAt   *time.Time `json:"expires_at,omitempty" doc:"Absent when nobody holds the run."`
+	LogPosition string     `json:"log_position,omitempty"`
 }
 
 // SaveCheckpoint keeps the run's state after a completed turn. Occurrences travels
@@ -101,37 +98,40 @@ type CloseRequest struct {
 // RunView is a run as anybody of its account may read it. It never holds the
 // lease's token.
 type RunView struct {
-	RunID       string          `json:"run_id"`
-	Agent       string          `json:"agent,omitempty"`
-	State       string          `json:"state" enum:"running,paused,ready,finished,failed,cancelled"`
-	HeldBy      *HeldBy         `json:"held_by,omitempty" doc:"Who holds the lease, if anybody."`
-	Checkpoint  *CheckpointMark `json:"checkpoint,omitempty"`
-	WaitingFor  []WaitingFor    `json:"waiting_for,omitempty" doc:"What must be decided before the run may go on."`
-	ReleaseAt   *time.Time      `json:"release_at,omitempty" doc:"When the decisions already made become visible to agents."`
-	OpenEffects []OpenEffect    `json:"open_effects,omitempty"`
-	LogPosition string          `json:"log_position,omitempty"`
+	RunID       string       `json:"run_id"`
+	Agent       string       `json:"agent,omitempty"`
+	State       string       `json:"state" enum:"running,paused,ready,finished,failed,cancelled"`
+	HeldBy      *HeldBy      `json:"held_by,omitempty" doc:"Who holds the lease, if anybody."`
+	OpenedAt    time.Time    `json:"opened_at"`
+	ClosedAt    *time.Time   `json:"closed_at,omitempty"`
+	Refused     int64        `json:"refused,omitempty" doc:"How many starts and begins were refused."`
+	WaitingFor  []WaitingFor `json:"waiting_for,omitempty" doc:"What must be decided, or released, before the run may go on."`
+	OpenEffects []OpenEffect `json:"open_effects,omitempty"`
+	LogPosition string       `json:"log_position,omitempty"`
 }
 
 // OpenEffect is an effect that is not closed.
 type OpenEffect struct {
-	EffectID   string `json:"effect_id"`
-	Tool       string `json:"tool"`
-	Key        string `json:"key"`
-	Occurrence int    `json:"occurrence"`
-	State      string `json:"state"`
-	URL        string `json:"url,omitempty"`
+	EffectID string    `json:"effect_id"`
+	Tool     string    `json:"tool"`
+	Key      string    `json:"key"`
+	State    string    `json:"state"`
+	Since    time.Time `json:"since"`
+	URL      string    `json:"url,omitempty" doc:"Its page."`
 }
 
 // HeldBy says who holds a lease, never its token.
 type HeldBy struct {
-	Worker    string    `json:"worker"`
-	Epoch     int64     `json:"epoch"`
-	ExpiresAt time.Time `json:"expires_at"`
+	Worker    string     `json:"worker"`
+	Epoch     int64      `json:"epoch,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
 // WaitingFor names one reason for a pause.
 type WaitingFor struct {
-	EffectID string `json:"effect_id"`
-	Reason   string `json:"reason" enum:"interrupted,held,contradicted"`
-	URL      string `json:"url,omitempty" doc:"The page where a person decides it."`
+	EffectID  string     `json:"effect_id"`
+	Reason    string     `json:"reason" enum:"interrupted,held,contradicted,releasing" doc:"releasing: decided, and not yet visible to agents."`
+	Tool      string     `json:"tool,omitempty"`
+	ReleaseAt *time.Time `json:"release_at,omitempty" doc:"For releasing: when."`
+	URL       string     `json:"url,omitempty" doc:"The page where a person decides it."`
 }
