@@ -140,6 +140,19 @@ func TestPrivatePathsAreRecognised(t *testing.T) {
 	}
 }
 
+// A skipped test looks like a passed one. What a test needs is installed by
+// `make setup`, and where it is missing the test fails and says so.
+var skips = regexp.MustCompile(`\.Skip` + `(?:f|Now)?\(`)
+
+func TestNoTestIsSkipped(t *testing.T) {
+	t.Parallel()
+	files(t, func(path string, text []byte) {
+		if strings.HasSuffix(path, "_test.go") && skips.Match(text) {
+			t.Errorf("%s skips a test", path)
+		}
+	})
+}
+
 // files calls f for every text file that is part of the repository.
 func files(t *testing.T, f func(path string, text []byte)) {
 	t.Helper()

@@ -45,20 +45,18 @@ func SharedDir() (string, error) {
 	return filepath.Join(cache, "quittance-test"), nil
 }
 
-// inUse is held for the life of this process.
-var inUse *os.File
-
-// use marks the shared server as used by this process, by a shared lock, so that
-// nobody ends it under us: script/testdb-stop takes the lock alone or not at all.
+// use marks the shared server as used by this process, by a shared lock that is held
+// until the process ends, so that nobody stops it under us: script/testdb-stop takes
+// the lock alone or not at all.
 func use(dir string) error {
-	f, err := os.OpenFile(filepath.Join(dir, "users"), os.O_RDWR|os.O_CREATE, 0o600)
+	// A bare descriptor: an os.File would be closed, and the lock lost, once collected.
+	fd, err := syscall.Open(filepath.Join(dir, "users"), syscall.O_RDWR|syscall.O_CREAT|syscall.O_CLOEXEC, 0o600)
+	if err == nil {
+		err = syscall.Flock(fd, syscall.LOCK_SH)
+	}
 	if err != nil {
 		return fmt.Errorf("couldn't mark the test server as used: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH); err != nil {
-		return fmt.Errorf("couldn't mark the test server as used: %w", err)
-	}
-	inUse = f
 	return nil
 }
 

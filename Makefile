@@ -1,0 +1,46 @@
+# Every target does its own set-up: `make demo` and `make test` work on a fresh
+# machine. Go comes first in the path from .cache when script/setup put it there.
+export PATH := $(CURDIR)/.cache/go/bin:$(PATH)
+export GOTOOLCHAIN ?= auto
+
+.DEFAULT_GOAL := help
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+setup: ## Install what is missing: Go, PostgreSQL, a C compiler for the race detector
+	@script/setup test
+
+demo: ## See it work: an agent dies after paying and does not pay twice
+	@script/setup
+	go run ./cmd/quittance demo --scripted
+
+test: ## Run every check and test
+	@script/setup test
+	@script/test
+
+bench: ## Measure begin and finish against the bare commit and the hand-written ceiling
+	@script/setup
+	go test -run '^$$' -bench . -benchtime 3s ./...
+
+build: ## Build bin/quittance
+	go build -o bin/quittance ./cmd/quittance
+
+serve: build ## Run the server on an embedded database in .cache
+	@script/setup
+	bin/quittance serve --data $(or $(DATA),.cache/data)
+
+generate: ## Regenerate the code of the templ pages
+	go tool templ generate
+
+fmt: ## Format Go and templ files
+	go fmt ./...
+	go tool templ fmt .
+
+lint: ## Check formatting, vet and staticcheck
+	@script/lint
+
+vuln: ## Look for known vulnerabilities in the dependencies (needs the network)
+	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
+
+.PHONY: help setup demo test bench build serve generate fmt lint vuln
