@@ -1,0 +1,64 @@
+// Package redact takes secrets out of what agents send, before anything is stored,
+// logged or hashed into a key.
+//
+// A secret becomes "redacted:" and 32 hexadecimal digits of its HMAC-SHA-256 under a
+// key kept in the database. Equal secrets give equal replacements, so two calls that
+// differ in a secret alone still differ; without the key a short secret cannot be
+// guessed from its replacement.
+//
+// What is found: members by their name, members by the policy's pointers, and secrets
+// that have a recognisable form inside any text. A secret that is none of these is not
+// found: the policy's pointers are for it.
+package redact
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+)
+
+const prefix = "redacted:"
+
+// marker is a replacement. It is never replaced again.
+var marker = regexp.MustCompile(`redacted:[0-9a-f]{32}`)
+
+const markerLen = len(prefix) + 32
+
+// Redactor replaces secrets. Safe for concurrent use.
+type Redactor struct{ key []byte }
+
+// New returns a redactor under key, which is copied.
+func New(key []byte) *Redactor { return &Redactor{append([]byte(nil), key...)} }
+
+// Text replaces the secrets of recognisable form in s, for error texts and notes.
+// Redacting twice changes nothing more.
+func (r *Redactor) Text(s string) string {
+	return string(apply([]byte(s), r.inText(s, true)))
+}
+
+func (r *Redactor) replacement(secret []byte) string {
+	mac := hmac.New(sha256.New, r.key)
+	mac.Write(secret)
+	return prefix + hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// edit puts text in the place of the bytes from start to end.
+type edit struct {
+	start, end int
+	text       string
+}
+
+// apply makes edits, which are in order and apart. Without any it returns src itself.
+func apply(src []byte, edits []edit) []byte {
+	if len(edits) == 0 {
+		return src
+	}
+	out := make([]byte, 0, len(src)+len(edits)*markerLen)
+	at := 0
+	for _, e := range edits {
+		out = append(append(out, src[at:e.start]...), e.text...)
+		at = e.end
+	}
+	return append(out, src[at:]...)
+}
