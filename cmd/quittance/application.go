@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quittance/ledger"
+	"quittance/reconcile/policy"
 	"quittance/web"
 )
 
@@ -19,11 +20,14 @@ type application struct {
 }
 
 // newApplication wires everything that serve runs.
-func newApplication(_ context.Context, _ config, db *ledger.DB, _ *slog.Logger) (application, error) {
+func newApplication(_ context.Context, c config, _ *policy.Policy, db *ledger.DB, log *slog.Logger) (application, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "alive") })
 	mux.HandleFunc("GET /readyz", readiness(db))
-	return application{handler: mux}, nil
+	put := func(context.Context, *policy.Policy) error { return nil } // until there is an engine to put it in
+	return application{handler: mux, loops: []func(context.Context){
+		func(ctx context.Context) { watchPolicy(ctx, c.Policy, put, log) },
+	}}, nil
 }
 
 // readyLimit is shorter than the time-outs that probes usually have.

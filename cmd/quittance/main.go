@@ -19,6 +19,7 @@ import (
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Run the server."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database's schema up to this program's version."`
+	Policy  policyCmd  `cmd:"" help:"Work on policy files."`
 	Version versionCmd `cmd:"" help:"Say which version this is."`
 }
 

@@ -30,7 +30,11 @@ func (c *serveCmd) Run(ctx context.Context, env environment, log *slog.Logger) (
 	}
 	log.Info("quittance", "version", version(), "config", &c.config)
 
-	// First, because a taken port is found in no time and a database is not.
+	// The quick refusals come before the database.
+	rules, err := loadPolicy(c.Policy)
+	if err != nil {
+		return err
+	}
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("couldn't listen on %s: %w", c.Listen, err)
@@ -46,7 +50,7 @@ func (c *serveCmd) Run(ctx context.Context, env environment, log *slog.Logger) (
 		return err
 	}
 
-	app, err := newApplication(ctx, c.config, db, log)
+	app, err := newApplication(ctx, c.config, rules, db, log)
 	if err != nil {
 		return err
 	}
