@@ -82,7 +82,9 @@ func (f folder) initdb(ctx context.Context, in installation, dir string) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.Process.Kill() })
 	defer stop()
-	if err := c.Wait(); err != nil {
+	if err := c.Wait(); ctx.Err() != nil {
+		return fmt.Errorf("couldn't finish creating the database: %w", context.Cause(ctx))
+	} else if err != nil {
 		return fmt.Errorf("couldn't create the database: initdb: %w: %s", err, lastLines(out.String(), 4))
 	}
 	return nil
