@@ -19,8 +19,8 @@ import (
 // their stored limits stays far below.
 const answerLimit = 64 << 20
 
-// positionHeader carries the log position of an answer without a body.
-const positionHeader = "Quittance-Log-Position"
+// PositionHeader carries the log position of an answer without a body.
+const PositionHeader = "Quittance-Log-Position"
 
 // errNoAnswer marks that it is not known whether the server acted: the connection
 // failed, or what came back was not the server's.
@@ -71,7 +71,7 @@ func (c *Client) once(ctx context.Context, r *request) error {
 	if len(answer) > answerLimit {
 		return fmt.Errorf("%w: it is longer than %d bytes", errNoAnswer, answerLimit)
 	}
-	r.status, r.position = resp.StatusCode, resp.Header.Get(positionHeader)
+	r.status, r.position = resp.StatusCode, resp.Header.Get(PositionHeader)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return problemFrom(resp, answer)
 	}

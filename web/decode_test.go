@@ -152,6 +152,19 @@ func TestUnmarshalAcceptsOddButHonestBodies(t *testing.T) {
 	}
 }
 
+func TestUnmarshalRefusesAnEmptyRequiredList(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{`{"orders":[]}`, `{"orders":null}`, `{}`} {
+		var v struct {
+			Orders []order `json:"orders"`
+		}
+		p, ok := errors.AsType[*Problem](unmarshal([]byte(body), &v))
+		if !ok || p.Status != 422 || len(p.Errors) != 1 || p.Errors[0].Pointer != "/orders" {
+			t.Errorf("%s: got %v", body, p)
+		}
+	}
+}
+
 func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte(`{"id":"x","count":1,"raw":{"a":[1,"\ud83d"]},"lines":[{"sku":"s"}]}`))
 	f.Add([]byte(`{"id":"x","count":1e2,"labels":{"a":"b","a":"c"}}`))

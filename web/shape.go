@@ -128,6 +128,9 @@ func (s *shape) holds(v reflect.Value) bool {
 			}
 		}
 	case listShape:
+		if s.filled && v.Len() == 0 {
+			return false
+		}
 		for i := range v.Len() {
 			if !s.elem.holds(v.Index(i)) {
 				return false

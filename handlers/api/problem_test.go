@@ -1,0 +1,96 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/client"
+	"quittance/reconcile/effects"
+	"quittance/web"
+)
+
+// Every code that the engine declares must read as a problem; the source is asked, so
+// that a new one cannot be forgotten.
+func TestEveryCodeHasItsDocument(t *testing.T) {
+	t.Parallel()
+	file, err := parser.ParseFile(token.NewFileSet(), "../../reconcile/effects/api.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Code") || len(spec.Values) == 0 {
+			return true
+		}
+		code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found++
+		k, known := kinds[effects.Code(code)]
+		if !known {
+			t.Errorf("%s has no document", code)
+		}
+		if k.final && k.retryable {
+			t.Errorf("%s is final and retryable", code)
+		}
+		if k.retryAction == client.RetryNewIntent {
+			t.Errorf("%s suggests a fresh key", code)
+		}
+		return true
+	})
+	if found < 15 {
+		t.Errorf("only %d codes found: the test looks in the wrong place", found)
+	}
+}
+
+func TestRefusalsTellAProgramWhatToDo(t *testing.T) {
+	t.Parallel()
+	s := &stub{answers: []effects.Answer{{Refusal: &effects.Refusal{
+		Code: effects.CodeInFlight, Detail: "Attempt 1 is under way.", RunID: "a/b", EffectID: "e1", State: "in_flight",
+		RetryAfter: 4200 * time.Millisecond, LogPosition: "p",
+	}}}}
+	got := call(t, "agent", "POST", serve(t, s)+"/v1/effects", `{"run_id":"r","lease":"l","attempt_id":"a","tool":"t","arguments":{}}`)
+	var p client.Problem
+	got.into(t, &p)
+	if got.status != 409 || got.header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%d %v", got.status, got.header)
+	}
+	if p.RetryAfter != 5 || got.header.Get("Retry-After") != "5" {
+		t.Errorf("retry_after %d and header %q: both must be 5, rounded up", p.RetryAfter, got.header.Get("Retry-After"))
+	}
+	if p.Code != client.CodeInFlight || !p.Retryable || p.RetryAction != client.RetryPoll || p.Final || p.Poll != "/v1/effects/e1" || p.LogPosition != "p" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// Two packages write problems; a client reads both with one type.
+func TestTheMachinerysProblemsAreTheClients(t *testing.T) {
+	t.Parallel()
+	offset := int64(3)
+	raw, err := json.Marshal(web.Problem{
+		Type: "t", Title: "t", Status: 400, Detail: "d", Code: "c", Retryable: true, RetryAction: "r", RetryAfter: 1, Final: true,
+		Errors: []web.FieldError{{Pointer: "/a", Detail: "d"}}, Offset: &offset, Pointer: "/a", Limit: 1, RequestID: "id",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	var p client.Problem
+	if err := dec.Decode(&p); err != nil {
+		t.Error(err)
+	}
+	back, err := json.Marshal(p)
+	if err != nil || !bytes.Contains(back, []byte(`"offset":3`)) || len(back) != len(raw) {
+		t.Errorf("%s\n%s", raw, back)
+	}
+}

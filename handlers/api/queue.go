@@ -1,0 +1,77 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"quittance/client"
+	"quittance/reconcile/effects"
+	"quittance/web"
+)
+
+// queue refuses a parameter it does not know: a misspelt filter would show more than
+// was asked for.
+func (a *API) queue(c echo.Context, _ identity) error {
+	q, err := queueQuery(c)
+	if err != nil {
+		return err
+	}
+	page, err := a.engine.Queue(c.Request().Context(), q)
+	if err != nil {
+		return a.refused(err)
+	}
+	out := client.QueuePage{Items: make([]client.QueueItem, len(page.Items)), NextCursor: page.Next}
+	for i, item := range page.Items {
+		out.Items[i] = a.queueWire(item)
+	}
+	return web.JSON(c, http.StatusOK, out)
+}
+
+func queueQuery(c echo.Context) (effects.QueueQuery, error) {
+	var q effects.QueueQuery
+	var limit string
+	into := map[string]*string{
+		"account": &q.Account, "agent": &q.Agent, "tool": &q.Tool, "run_id": &q.RunID,
+		"business_key": &q.BusinessKey, "state": &q.State, "cursor": &q.Cursor, "limit": &limit,
+	}
+	var faults []web.FieldError
+	for name, values := range c.QueryParams() {
+		field, known := into[name]
+		switch {
+		case !known:
+			faults = append(faults, web.FieldError{Pointer: "?" + name, Detail: "is not a filter of the queue"})
+		case len(values) > 1:
+			faults = append(faults, web.FieldError{Pointer: "?" + name, Detail: "is given more than once"})
+		default:
+			*field = values[0]
+		}
+	}
+	switch q.State {
+	case "", "interrupted", "held", "contradicted", "second":
+	default:
+		faults = append(faults, web.FieldError{Pointer: "?state", Detail: "must be one of interrupted, held, contradicted, second"})
+	}
+	if limit != "" {
+		n, err := strconv.Atoi(limit)
+		if err != nil || n < 1 || n > 200 {
+			faults = append(faults, web.FieldError{Pointer: "?limit", Detail: "must be a whole number from 1 to 200"})
+		}
+		q.Limit = n
+	}
+	if faults != nil {
+		return q, web.Invalid(faults...)
+	}
+	return q, nil
+}
+
+func (a *API) queueWire(q effects.QueueItem) client.QueueItem {
+	return client.QueueItem{
+		EffectID: q.EffectID, RunID: q.RunID, Account: q.Account, Agent: q.Agent, Tool: q.Tool,
+		State: q.State, Why: q.Why, Version: q.Version, Summary: q.Summary, BusinessKey: q.BusinessKey,
+		Amount: amountWire(q.Amount), WaitingSince: moment(q.WaitingSince), Overdue: q.Overdue,
+		Attempts: q.Attempts, Refused: q.Refused, Contradicted: q.Contradicted, SecondWaits: q.SecondWaits,
+		Known: q.Known, URL: a.effectURL(q.EffectID),
+	}
+}

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"quittance/client"
+	"quittance/web"
+)
+
+// route is one line of the table: how it is met, who may call it, what it takes and
+// answers. Types are given as zero values.
+type route struct {
+	method, path string
+	who          caller
+	does         string
+	query        []parameter
+	in           any // nil: no body
+	answers      answers
+	handle       func(*API, echo.Context, identity) error
+}
+
+// answers are the bodies by status; nil is an answer without one. Problems are not
+// listed: every route may answer one.
+type answers map[int]any
+
+// parameter is one of the query.
+type parameter struct {
+	name, does string
+	whole      bool // a whole number
+}
+
+// maxWait is the longest a long poll is held. The client asks again.
+const maxWait = time.Minute
+
+// timeout leaves a long poll its wait.
+func (r route) timeout() time.Duration {
+	for _, q := range r.query {
+		if q.name == "wait" {
+			return maxWait + web.DefaultTimeout
+		}
+	}
+	return web.DefaultTimeout
+}
+
+var wait = parameter{name: "wait", does: "How long to wait while the run is paused, such as 30s; at most 60s."}
+
+var queueFilters = []parameter{
+	{name: "account", does: "Only this account's."},
+	{name: "agent", does: "Only this kind of agent's."},
+	{name: "tool", does: "Only this tool's."},
+	{name: "run_id", does: "Only this run's."},
+	{name: "business_key", does: "Only with this business key, whole and exact."},
+	{name: "state", does: "interrupted, held, contradicted, or second (waits for a second person)."},
+	{name: "cursor", does: "next_cursor of the page before."},
+	{name: "limit", does: "1 to 200; 50 when absent.", whole: true},
+}
+
+var routes = []route{
+	// Runs.
+	{http.MethodPut, "/v1/runs/:run_id", agent, "Take the lease of a run, which is opened when it is new", nil,
+		client.OpenRequest{}, answers{200: client.RunLease{}}, (*API).openRun},
+	{http.MethodGet, "/v1/runs/:run_id", agent, "Read a run and its open effects", []parameter{wait},
+		nil, answers{200: client.RunView{}}, (*API).getRun},
+	{http.MethodPost, "/v1/runs/:run_id/heartbeat", agent, "Renew the lease", nil,
+		client.LeaseRequest{}, answers{200: client.LeaseAnswer{}}, (*API).heartbeat},
+	{http.MethodPost, "/v1/runs/:run_id/release", agent, "Give the lease back", nil,
+		client.LeaseRequest{}, answers{200: client.LeaseAnswer{}}, (*API).release},
+	{http.MethodPost, "/v1/runs/:run_id/close", agent, "End the run for good", nil,
+		client.CloseRequest{}, answers{200: client.LeaseAnswer{}}, (*API).closeRun},
+	{http.MethodPut, "/v1/runs/:run_id/checkpoints/:turn", agent, "Save the state after a completed turn", nil,
+		client.SaveCheckpoint{}, answers{204: nil}, (*API).saveCheckpoint},
+	{http.MethodGet, "/v1/runs/:run_id/checkpoint", agent, "Read the last checkpoint", nil,
+		nil, answers{200: client.Checkpoint{}}, (*API).getCheckpoint},
+	{http.MethodPost, "/v1/runs/claim", agent, "Take the lease of any run that is ready", nil,
+		client.ClaimRequest{}, answers{200: client.RunLease{}, 204: nil}, (*API).claimRun},
+
+	// Effects.
+	{http.MethodPost, "/v1/effects", agent, "Begin: record the intent before the call is made", nil,
+		client.BeginRequest{}, answers{201: client.BeginAnswer{}, 200: client.BeginAnswer{}}, (*API).begin},
+	{http.MethodPost, "/v1/effects/:effect_id/finish", agent, "Record what became of an attempt", nil,
+		client.FinishRequest{}, answers{200: client.FinishAnswer{}}, (*API).finish},
+	{http.MethodPost, "/v1/effects/finish", agent, "Record what became of an attempt, named by its key or its call", nil,
+		client.FinishRequest{}, answers{200: client.FinishAnswer{}}, (*API).finishByKey},
+	{http.MethodPost, "/v1/effects/batch", agent, "Up to 500 begins and finishes, an answer each", nil,
+		client.Batch{}, answers{200: client.BatchAnswers{}}, (*API).batch},
+	{http.MethodGet, "/v1/effects/:effect_id", agentOrReader, "Read everything that is known about an effect", nil,
+		nil, answers{200: client.EffectView{}}, (*API).getEffect},
+
+	// People.
+	{http.MethodGet, "/v1/queue", reader, "What waits for a decision", queueFilters,
+		nil, answers{200: client.QueuePage{}}, (*API).queue},
+	{http.MethodPost, "/v1/effects/:effect_id/decision", decider, "Decide an effect", nil,
+		client.DecisionRequest{}, answers{200: client.DecisionAnswer{}, 202: client.DecisionAnswer{}}, (*API).decide},
+	{http.MethodPost, "/v1/decisions", decider, "Decide several effects, an answer each", nil,
+		client.Decisions{}, answers{200: client.DecisionAnswers{}}, (*API).decideAll},
+	{http.MethodPost, "/v1/effects/:effect_id/evidence", decider, "Record what was seen, without deciding", nil,
+		client.EvidenceRequest{}, answers{200: client.EffectChanged{}}, (*API).addEvidence},
+	{http.MethodPost, "/v1/effects/:effect_id/lookup", decider, "Ask the downstream now", nil,
+		nil, answers{200: client.EffectChanged{}}, (*API).lookUp},
+	{http.MethodPost, "/v1/effects/:effect_id/undo", decider, "Take back a decision that is not used yet", nil,
+		client.UndoRequest{}, answers{200: client.EffectChanged{}}, (*API).undo},
+
+	// The server itself.
+	{http.MethodGet, "/healthz", anyone, "Whether the process lives", nil,
+		nil, answers{200: Health{}}, (*API).healthz},
+	{http.MethodGet, "/readyz", anyone, "Whether the server can work", nil,
+		nil, answers{200: Health{}}, (*API).readyz},
+	{http.MethodGet, "/openapi.json", anyone, "This description", nil,
+		nil, answers{200: map[string]any{}}, (*API).describeAPI},
+}
