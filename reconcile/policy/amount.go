@@ -38,7 +38,7 @@ func (m *amountRule) read(args *canon.Value) (money.Amount, error) {
 	}
 	asset, err := m.asset(code)
 	if err != nil {
-		return money.Amount{}, errors.New(m.currency + " is " + err.Error())
+		return money.Amount{}, errors.New(m.currency + ": " + err.Error())
 	}
 	v := args.Lookup(m.value)
 	text, ok := v.Text()
@@ -135,7 +135,7 @@ func (r *reader) limits(n ast.Node, path string, rule *amountRule, hasAmount boo
 		at := join(path, e.name)
 		asset, err := rule.asset(e.name)
 		if err != nil {
-			r.mistake(e.key, at, "is %s", err)
+			r.mistake(e.key, at, "%s", err)
 			continue
 		}
 		s, ok := r.spelling(e.value, at)

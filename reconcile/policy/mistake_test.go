@@ -107,7 +107,7 @@ func TestEachMistakeIsNamedAtItsPlace(t *testing.T) {
 		{"tools: {x: {amount: {value: v, currency: c, unit: minor, decimals: [6]}}}", "1:68: tools.x.amount.decimals: must be text, not a list"},
 		{"tools: {x: {second_person_above: {USD: '5'}}}", "1:34: tools.x.second_person_above: needs amount"},
 		{above("[USD]"), "1:80: tools.x.second_person_above: must be a mapping"},
-		{above("{USB: '5'}"), "1:81: tools.x.second_person_above.USB: is not an ISO 4217 currency code"},
+		{above("{USB: '5'}"), "1:81: tools.x.second_person_above.USB: not an ISO 4217 currency code"},
 		{above("{USD: '5.001'}"), "1:86: tools.x.second_person_above.USD: USD has 2 decimals"},
 		{above("{USD: 1e3}"), "1:86: tools.x.second_person_above.USD: an amount is written with the digits"},
 		{above("{USD: '-5'}"), "1:86: tools.x.second_person_above.USD: must not be negative"},

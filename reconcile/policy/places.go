@@ -30,25 +30,29 @@ func (t *Tool) WhereToCheck(args *canon.Value) []Place {
 func (t *Tool) place(tpl template, args *canon.Value) Place {
 	link := isLink(tpl)
 	var text, target strings.Builder
-	inQuery := false
+	escape, inPath, inFragment := url.PathEscape, true, false
 	for _, p := range tpl.parts {
 		if p.path == "" {
 			text.WriteString(p.text)
 			target.WriteString(p.text)
-			inQuery = inQuery || strings.ContainsAny(p.text, "?#")
+			// The path ends at the first ?, and both end at the first #.
+			if strings.ContainsAny(p.text, "?#") && !inFragment {
+				inPath, inFragment = false, strings.Contains(p.text, "#")
+				if escape = url.QueryEscape; inFragment {
+					escape = url.PathEscape
+				}
+			}
 			continue
 		}
 		v := args.Lookup(p.path)
-		text.WriteString(t.shown(p.path, v))
+		text.WriteString(t.shown(p.path, v, args))
 		s, ok := scalar(v)
 		switch {
 		// A browser takes dots alone for "go up", however they are escaped.
-		case !ok, s == "", !inQuery && strings.Trim(s, ".") == "":
+		case !ok, s == "", inPath && strings.Trim(s, ".") == "":
 			link = false
-		case inQuery:
-			target.WriteString(url.QueryEscape(s))
 		default:
-			target.WriteString(url.PathEscape(s))
+			target.WriteString(escape(s))
 		}
 	}
 	if !link {

@@ -25,15 +25,26 @@ func (t *Tool) Summary(args *canon.Value) string {
 			b.WriteString(p.text)
 			continue
 		}
-		b.WriteString(t.shown(p.path, args.Lookup(p.path)))
+		b.WriteString(t.shown(p.path, args.Lookup(p.path), args))
 	}
 	return b.String()
 }
 
-func (t *Tool) shown(path string, v *canon.Value) string {
+// shown is v, the argument at path, as people read it.
+func (t *Tool) shown(path string, v, args *canon.Value) string {
 	s, ok := scalar(v)
 	if !ok || s == "" {
 		return "[" + path + "]"
+	}
+	if t.amount == nil || path != t.amount.value {
+		return visible(s)
+	}
+	// 420000 cents beside USD would be read as a hundred times the money.
+	if a, _ := t.Amount(args); a != nil {
+		return a.String()
+	}
+	if t.amount.minor {
+		return visible(s) + " (in its smallest unit)"
 	}
 	return visible(s)
 }
@@ -55,7 +66,7 @@ func (t *Tool) plainSummary(args *canon.Value) string {
 			said = append(said, "…")
 			break
 		}
-		said = append(said, visible(field)+": "+t.shown(field, v))
+		said = append(said, visible(field)+": "+t.shown(field, v, args))
 	}
 	if len(said) == 0 {
 		return name

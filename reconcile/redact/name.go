@@ -79,7 +79,7 @@ func words(name string) []string {
 // containsFold looks for an ASCII text in small letters, ignoring case.
 func containsFold(s, small string) bool {
 	for i := 0; i+len(small) <= len(s); i++ {
-		if strings.EqualFold(s[i:i+len(small)], small) {
+		if s[i]|0x20 == small[0] && strings.EqualFold(s[i:i+len(small)], small) {
 			return true
 		}
 	}
