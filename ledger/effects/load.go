@@ -144,3 +144,130 @@ type Reference struct {
 	Tool    string
 	Ref     string
 }
+
+// Blocked tells which of the runs have an effect that keeps them paused: one that is
+// interrupted or held, contradicted, or decided and not yet released.
+func Blocked(ctx context.Context, tx *ledger.Tx, runs []int64) (map[int64]bool, error) {
+	var ids []int64
+	err := tx.Select(ctx, &ids, `
+		SELECT DISTINCT run_id FROM effects
+		WHERE run_id = ANY($1::bigint[])
+		AND (state IN ('in_flight','interrupted','held') OR NOT released OR contradictions > 0)
+		AND (state <> 'in_flight' OR contradictions > 0)`, pq.Array(runs))
+	if err != nil {
+		return nil, fmt.Errorf("couldn't see what keeps runs paused: %w", err)
+	}
+	m := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		m[id] = true
+	}
+	return m, nil
+}
+
+// Blocking reads the effects that keep runs paused, oldest first.
+func Blocking(ctx context.Context, r ledger.Reader, runs []int64) ([]*Row, error) {
+	var rows []*Row
+	err := r.Select(ctx, &rows, `
+		SELECT `+columns+`
+		FROM effects e LEFT JOIN business_claims c ON c.digest = e.claim
+		WHERE e.run_id = ANY($1::bigint[])
+		AND (e.state IN ('in_flight','interrupted','held') OR NOT e.released OR e.contradictions > 0)
+		AND (e.state <> 'in_flight' OR e.contradictions > 0)
+		ORDER BY e.opened_at, e.id LIMIT 500`, pq.Array(runs))
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read what keeps runs paused: %w", err)
+	}
+	return rows, nil
+}
+
+// OpenOfRun reads the effects of a run that are in flight, interrupted or held.
+func OpenOfRun(ctx context.Context, r ledger.Reader, run int64) ([]*Row, error) {
+	var rows []*Row
+	err := r.Select(ctx, &rows, `
+		SELECT `+columns+`
+		FROM effects e LEFT JOIN business_claims c ON c.digest = e.claim
+		WHERE e.run_id = $1 AND e.state IN ('in_flight','interrupted','held')
+		AND (e.state IN ('in_flight','interrupted','held') OR NOT e.released OR e.contradictions > 0)
+		ORDER BY e.opened_at, e.id LIMIT 500`, run)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read a run's open effects: %w", err)
+	}
+	return rows, nil
+}
+
+// InFlight lists the effects in flight of the runs.
+func InFlightOf(ctx context.Context, tx *ledger.Tx, runs []int64) ([]string, error) {
+	var ids []string
+	err := tx.Select(ctx, &ids, `
+		SELECT id FROM effects WHERE run_id = ANY($1::bigint[]) AND state = 'in_flight'
+		AND (state IN ('in_flight','interrupted','held') OR NOT released OR contradictions > 0)`, pq.Array(runs))
+	if err != nil {
+		return nil, fmt.Errorf("couldn't list effects in flight: %w", err)
+	}
+	return ids, nil
+}
+
+// PastDeadline lists effects in flight whose deadline has passed, at most n.
+func PastDeadline(ctx context.Context, r ledger.Reader, n int) ([]string, error) {
+	return list(ctx, r, `SELECT id FROM effects WHERE state = 'in_flight' AND deadline <= clock_timestamp() ORDER BY deadline LIMIT $1`, n)
+}
+
+// ReleaseDue lists decided effects that may become visible, at most n.
+func ReleaseDue(ctx context.Context, r ledger.Reader, n int) ([]string, error) {
+	return list(ctx, r, `
+		SELECT id FROM effects WHERE NOT released AND release_at IS NOT NULL AND NOT early AND release_at <= clock_timestamp()
+		ORDER BY release_at LIMIT $1`, n)
+}
+
+// ExpiryDue lists permissions that have stood unused for life since their run could
+// resume, at most n.
+func ExpiryDue(ctx context.Context, r ledger.Reader, life string, n int) ([]string, error) {
+	var ids []string
+	err := r.Select(ctx, &ids, `
+		SELECT e.id FROM effects e JOIN runs r ON r.id = e.run_id
+		WHERE e.state = 'cleared' AND e.released AND e.release_at <= clock_timestamp() - $1::interval
+		AND r.state IN ('running','ready') AND r.resumable_since <= clock_timestamp() - $1::interval
+		ORDER BY e.release_at LIMIT $2`, life, n)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't list unused permissions: %w", err)
+	}
+	return ids, nil
+}
+
+func list(ctx context.Context, r ledger.Reader, query string, n int) ([]string, error) {
+	var ids []string
+	if err := r.Select(ctx, &ids, query, n); err != nil {
+		return nil, fmt.Errorf("couldn't list what is due: %w", err)
+	}
+	return ids, nil
+}
+
+// Unfinished counts what keeps a run from closing, and lists the effects that closing
+// it uses up.
+func Unfinished(ctx context.Context, tx *ledger.Tx, run int64) (open int, unused []string, err error) {
+	err = tx.Get(ctx, &open, `
+		SELECT count(*) FROM (
+			SELECT 1 FROM effects WHERE run_id = $1
+			AND (state IN ('in_flight','interrupted','held') OR NOT released OR contradictions > 0)
+			UNION ALL
+			SELECT 1 FROM effects WHERE run_id = $1 AND used_at IS NULL AND state IN ('cleared','taken','cancelled')
+			AND why = 'same_key') AS x`, run)
+	if err == nil {
+		err = tx.Select(ctx, &unused, `
+			SELECT id FROM effects WHERE run_id = $1 AND used_at IS NULL AND state IN ('cleared','taken','cancelled')`, run)
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("couldn't see what is open in a run: %w", err)
+	}
+	return open, unused, nil
+}
+
+// OpenEverywhere lists every effect that is in flight, interrupted, held or cleared.
+func OpenEverywhere(ctx context.Context, r ledger.Reader) ([]string, error) {
+	var ids []string
+	err := r.Select(ctx, &ids, `SELECT id FROM effects WHERE state IN ('in_flight','interrupted','held','cleared')`)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't list open effects: %w", err)
+	}
+	return ids, nil
+}

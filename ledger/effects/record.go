@@ -23,6 +23,8 @@ type Evidence struct {
 	Reference string      `db:"reference" json:"reference,omitempty"`
 	Seen      string      `db:"seen" json:"seen,omitempty"`
 	Data      string      `db:"data" json:"data,omitempty"`
+
+	PersonName string `db:"person_name" json:"-"`
 }
 
 // Decision is one act on an effect; see the table's comment.
@@ -141,9 +143,11 @@ func Decisions(ctx context.Context, r ledger.Reader, effects []string) (map[stri
 func EvidenceOf(ctx context.Context, r ledger.Reader, effect string) ([]Evidence, error) {
 	var rows []Evidence
 	err := r.Select(ctx, &rows, `
-		SELECT id, effect_id, at, source, COALESCE(person_id, 0) AS person_id, COALESCE(fence, 0) AS fence, verdict,
-			COALESCE(reference, '') AS reference, COALESCE(seen, '') AS seen, COALESCE(data, '') AS data
-		FROM evidence WHERE effect_id = $1::uuid ORDER BY at, id`, effect)
+		SELECT v.id, v.effect_id, v.at, v.source, COALESCE(v.person_id, 0) AS person_id, COALESCE(v.fence, 0) AS fence,
+			v.verdict, COALESCE(v.reference, '') AS reference, COALESCE(v.seen, '') AS seen,
+			COALESCE(v.data, '') AS data, COALESCE(p.name, '') AS person_name
+		FROM evidence v LEFT JOIN people p ON p.id = v.person_id
+		WHERE v.effect_id = $1::uuid ORDER BY v.at, v.id`, effect)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read evidence: %w", err)
 	}

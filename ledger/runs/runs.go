@@ -30,28 +30,29 @@ func (s State) Closed() bool { return s == Finished || s == Failed || s == Cance
 
 // Row is a run with its present lease; LeaseHash nil means that nobody holds it.
 type Row struct {
-	ID           int64        `db:"id"`
-	Account      int64        `db:"account_id"`
-	RunID        string       `db:"run_id"`
-	Agent        string       `db:"agent"`
-	Policy       ledger.Bytes `db:"policy"`
-	State        State        `db:"state"`
-	Epoch        int64        `db:"epoch"`
-	LeaseHash    ledger.Bytes `db:"lease_hash"`
-	LeaseUntil   ledger.Time  `db:"lease_until"`
-	LeaseWorker  string       `db:"lease_worker"`
-	LeaseAttempt string       `db:"lease_attempt"`
-	LeaseSeconds int          `db:"lease_seconds"`
-	Refused      int64        `db:"refused"`
-	Kept         int64        `db:"kept"`
-	OpenedAt     ledger.Time  `db:"opened_at"`
-	ChangedAt    ledger.Time  `db:"changed_at"`
-	ClosedAt     ledger.Time  `db:"closed_at"`
+	ID             int64        `db:"id"`
+	Account        int64        `db:"account_id"`
+	RunID          string       `db:"run_id"`
+	Agent          string       `db:"agent"`
+	Policy         ledger.Bytes `db:"policy"`
+	State          State        `db:"state"`
+	Epoch          int64        `db:"epoch"`
+	LeaseHash      ledger.Bytes `db:"lease_hash"`
+	LeaseUntil     ledger.Time  `db:"lease_until"`
+	LeaseWorker    string       `db:"lease_worker"`
+	LeaseAttempt   string       `db:"lease_attempt"`
+	LeaseSeconds   int          `db:"lease_seconds"`
+	Refused        int64        `db:"refused"`
+	Kept           int64        `db:"kept"`
+	OpenedAt       ledger.Time  `db:"opened_at"`
+	ChangedAt      ledger.Time  `db:"changed_at"`
+	ResumableSince ledger.Time  `db:"resumable_since"`
+	ClosedAt       ledger.Time  `db:"closed_at"`
 }
 
 const columns = `r.id, r.account_id, r.run_id, r.agent, r.policy, r.state, r.epoch, r.lease_hash, r.lease_until,
 	COALESCE(r.lease_worker, '') AS lease_worker, COALESCE(r.lease_attempt, '') AS lease_attempt,
-	COALESCE(r.lease_seconds, 0) AS lease_seconds, r.refused, r.kept, r.opened_at, r.changed_at, r.closed_at`
+	COALESCE(r.lease_seconds, 0) AS lease_seconds, r.refused, r.kept, r.opened_at, r.changed_at, r.resumable_since, r.closed_at`
 
 // ErrLost says that a guarded write on a run met a row that had changed.
 var ErrLost = errors.New("a run changed under a guarded write")
@@ -97,17 +98,18 @@ func Add(ctx context.Context, tx *ledger.Tx, account int64, name, agent string, 
 	return nil
 }
 
-// Take gives the lease to a new holder: epoch + 1. [ErrLost] when the run is held.
-func Take(ctx context.Context, tx *ledger.Tx, run *Row, hash []byte, worker, attempt string, lease time.Duration, now time.Time) error {
+// Take gives the lease to a new holder under a higher epoch. [ErrLost] when the run
+// is held.
+func Take(ctx context.Context, tx *ledger.Tx, run *Row, epoch int64, hash []byte, worker, attempt string, lease time.Duration, now time.Time) error {
 	n, err := tx.Exec(ctx, `
-		UPDATE runs SET state = 'running', epoch = epoch + 1, lease_hash = $3, lease_until = $4, lease_worker = $5,
+		UPDATE runs SET state = 'running', epoch = $9, lease_hash = $3, lease_until = $4, lease_worker = $5,
 			lease_attempt = $6, lease_seconds = $7, changed_at = $8
 		WHERE id = $1 AND epoch = $2 AND state = 'ready' AND lease_hash IS NULL`,
-		run.ID, run.Epoch, hash, now.Add(lease), worker, attempt, int(lease/time.Second), now)
+		run.ID, run.Epoch, hash, now.Add(lease), worker, attempt, int(lease/time.Second), now, epoch)
 	if err == nil && n == 1 {
 		_, err = tx.Exec(ctx, `
 			INSERT INTO leases (run_id, epoch, worker, attempt_id, taken_at) VALUES ($1, $2, $3, $4, $5)`,
-			run.ID, run.Epoch+1, worker, attempt, now)
+			run.ID, epoch, worker, attempt, now)
 	}
 	if err != nil {
 		return fmt.Errorf("couldn't take a lease: %w", err)
@@ -115,7 +117,7 @@ func Take(ctx context.Context, tx *ledger.Tx, run *Row, hash []byte, worker, att
 	if n != 1 {
 		return ErrLost
 	}
-	run.State, run.Epoch, run.LeaseHash, run.LeaseUntil = Running, run.Epoch+1, hash, ledger.At(now.Add(lease))
+	run.State, run.Epoch, run.LeaseHash, run.LeaseUntil = Running, epoch, hash, ledger.At(now.Add(lease))
 	run.LeaseWorker, run.LeaseAttempt, run.LeaseSeconds = worker, attempt, int(lease/time.Second)
 	return nil
 }
@@ -214,6 +216,16 @@ func Expired(ctx context.Context, r ledger.Reader, n int) ([]int64, error) {
 		SELECT id FROM runs WHERE lease_until <= clock_timestamp() ORDER BY lease_until LIMIT $1`, n)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't list expired leases: %w", err)
+	}
+	return ids, nil
+}
+
+// Unclosed lists every run that has not ended.
+func Unclosed(ctx context.Context, r ledger.Reader) ([]int64, error) {
+	var ids []int64
+	err := r.Select(ctx, &ids, `SELECT id FROM runs WHERE state IN ('running','paused','ready')`)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't list runs: %w", err)
 	}
 	return ids, nil
 }

@@ -50,6 +50,13 @@ type Moment struct {
 	FoundAt        ledger.Time `db:"found_at"`
 	AcknowledgedAt ledger.Time `db:"acknowledged_at"`
 	AcknowledgedBy string      `db:"acknowledged_by"`
+	LastGap        ledger.Time `db:"last_gap"` // when a gap was last acknowledged, ended or not
+}
+
+// Touched tells whether attempts of an effect may have been lost in a gap: it was
+// opened before one was acknowledged, and nothing of it has begun since.
+func (m Moment) Touched(openedAt time.Time, fence int64) bool {
+	return !m.LastGap.IsZero() && fence <= m.FenceBase && openedAt.Before(m.LastGap.Time)
 }
 
 // Behind tells that a gap was found and nobody has acknowledged it: nothing may be
@@ -65,7 +72,8 @@ func Read(ctx context.Context, r ledger.Reader) (Moment, error) {
 	var m Moment
 	err := r.Get(ctx, &m, `
 		SELECT clock_timestamp() AS now, i.fence_base, COALESCE(g.id, 0) AS gap, COALESCE(g.found_by, '') AS found_by,
-			g.found_at, g.acknowledged_at, COALESCE(p.name, '') AS acknowledged_by
+			g.found_at, g.acknowledged_at, COALESCE(p.name, '') AS acknowledged_by,
+			(SELECT max(acknowledged_at) FROM log_gaps) AS last_gap
 		FROM installation i
 		LEFT JOIN log_gaps g ON g.ended_at IS NULL
 		LEFT JOIN people p ON p.id = g.acknowledged_by`)

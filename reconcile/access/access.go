@@ -4,13 +4,26 @@ package access
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"quittance/ledger"
+	store "quittance/ledger/access"
 )
 
 // ErrUnknown answers every token that does not open anything: never issued,
 // expired, revoked, or of a disabled person. Which one is not told.
 var ErrUnknown = errors.New("the token is not known, has expired, or was revoked")
+
+// Roles are what a person may be, several at once.
+var Roles = []string{"viewer", "operator", "approver", "finance", "admin", "auditor"}
 
 // Identity is who stands behind a bearer token: exactly one field is set.
 type Identity struct {
@@ -24,7 +37,7 @@ type Account struct {
 	Name string
 }
 
-// Person reads and decides. Roles: viewer, operator, approver, finance, admin, auditor.
+// Person reads and decides.
 type Person struct {
 	ID    int64
 	Name  string
@@ -36,10 +49,174 @@ func (p *Person) Is(roles ...string) bool {
 	return p != nil && slices.ContainsFunc(roles, func(r string) bool { return slices.Contains(p.Roles, r) })
 }
 
+// trust is how long an answer about a token is used again: a revoked token opens
+// nothing after that, on any server.
+const trust = 2 * time.Second
+
+// cacheLimit bounds the answers kept; only tokens that exist are kept.
+const cacheLimit = 10_000
+
 // Service answers for tokens. Safe for concurrent use.
-type Service struct{}
+type Service struct {
+	db *ledger.DB
+
+	mu    sync.Mutex
+	known map[[32]byte]answer
+}
+
+type answer struct {
+	who   Identity
+	until time.Time
+}
+
+// New makes a service on a database.
+func New(db *ledger.DB) *Service { return &Service{db: db, known: map[[32]byte]answer{}} }
 
 // Authenticate finds who a bearer token belongs to; [ErrUnknown] when nobody.
 func (s *Service) Authenticate(ctx context.Context, bearer string) (Identity, error) {
-	return Identity{}, ErrUnknown
+	if bearer == "" || len(bearer) > 512 {
+		return Identity{}, ErrUnknown
+	}
+	hash := sha256.Sum256([]byte(bearer))
+	now := time.Now()
+	s.mu.Lock()
+	a, ok := s.known[hash]
+	s.mu.Unlock()
+	if ok && now.Before(a.until) {
+		return a.who, nil
+	}
+	o, err := store.OwnerOf(ctx, s.db, hash[:])
+	if errors.Is(err, ledger.ErrNotFound) {
+		s.forget(hash)
+		return Identity{}, ErrUnknown
+	}
+	if err != nil {
+		return Identity{}, fmt.Errorf("couldn't look up a token: %w", err)
+	}
+	var who Identity
+	if o.Account != 0 {
+		who.Account = &Account{o.Account, o.Name}
+	} else {
+		who.Person = &Person{o.Person, o.Name, o.Roles}
+	}
+	until := now.Add(trust)
+	if !o.ExpiresAt.IsZero() && o.ExpiresAt.Before(until) {
+		until = o.ExpiresAt.Time
+	}
+	s.mu.Lock()
+	if len(s.known) >= cacheLimit {
+		clear(s.known)
+	}
+	s.known[hash] = answer{who, until}
+	s.mu.Unlock()
+	return who, nil
+}
+
+func (s *Service) forget(hash [32]byte) {
+	s.mu.Lock()
+	delete(s.known, hash)
+	s.mu.Unlock()
+}
+
+// NewToken makes a token: 256 random bits, shown once.
+func NewToken(prefix string) string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // never fails
+	return prefix + base64.RawURLEncoding.EncodeToString(b)
+}
+
+// Prefixes of tokens, so that a leaked one is recognised for what it is.
+const (
+	AgentPrefix  = "qa_"
+	PersonPrefix = "qp_"
+)
+
+// minToken is the least a token given from outside must have, in characters.
+const minToken = 16
+
+// AddAgentToken stores a token for an account, making the account when it is new.
+func (s *Service) AddAgentToken(ctx context.Context, account, name, token string, life time.Duration) error {
+	if strings.TrimSpace(account) == "" || len(account) > 256 {
+		return errors.New("an account's name has 1 to 256 bytes")
+	}
+	return s.add(ctx, name, token, life, func(ctx context.Context, tx *ledger.Tx) (int64, int64, error) {
+		id, err := store.Account(ctx, tx, account)
+		return id, 0, err
+	})
+}
+
+// AddPersonToken stores a token for a person.
+func (s *Service) AddPersonToken(ctx context.Context, person int64, name, token string, life time.Duration) error {
+	return s.add(ctx, name, token, life, func(context.Context, *ledger.Tx) (int64, int64, error) { return 0, person, nil })
+}
+
+func (s *Service) add(ctx context.Context, name, token string, life time.Duration, owner func(context.Context, *ledger.Tx) (int64, int64, error)) error {
+	if len(token) < minToken || len(token) > 512 {
+		return fmt.Errorf("a token has %d to 512 characters", minToken)
+	}
+	hash := sha256.Sum256([]byte(token))
+	return s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+		account, person, err := owner(ctx, tx)
+		if err != nil {
+			return err
+		}
+		var expires time.Time
+		if life > 0 {
+			now, err := tx.Now(ctx)
+			if err != nil {
+				return err
+			}
+			expires = now.Add(life)
+		}
+		_, err = store.AddToken(ctx, tx, hash[:], token[:6]+"…", name, account, person, expires)
+		if ledger.Constraint(err) == "tokens_hash_key" {
+			return errors.New("this token exists already")
+		}
+		return err
+	})
+}
+
+// AddPerson adds somebody with roles and returns their id.
+func (s *Service) AddPerson(ctx context.Context, name, email string, roles []string) (id int64, err error) {
+	if strings.TrimSpace(name) == "" || len(name) > 1024 {
+		return 0, errors.New("a person's name has 1 to 1,024 bytes")
+	}
+	for _, r := range roles {
+		if !slices.Contains(Roles, r) {
+			return 0, fmt.Errorf("%q is no role: there are %s", r, strings.Join(Roles, ", "))
+		}
+	}
+	err = s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+		id, err = store.AddPerson(ctx, tx, name, email, roles)
+		return err
+	})
+	if ledger.Constraint(err) == "people_email_key" {
+		return 0, errors.New("somebody has this e-mail address already")
+	}
+	return id, err
+}
+
+// Bootstrap gives the tokens of an empty installation: the first person's, with all
+// roles, and the first account's. It does nothing when somebody has access already,
+// or when both tokens are "".
+func (s *Service) Bootstrap(ctx context.Context, admin, agent string) error {
+	empty, err := store.Empty(ctx, s.db)
+	if err != nil || !empty {
+		return err
+	}
+	if admin != "" {
+		id, err := s.AddPerson(ctx, "Admin", "", Roles)
+		if err != nil {
+			return err
+		}
+		if err := s.AddPersonToken(ctx, id, "bootstrap", admin, 0); err != nil {
+			return fmt.Errorf("couldn't use the bootstrap admin token: %w", err)
+		}
+	}
+	if agent != "" {
+		if err := s.AddAgentToken(ctx, "default", "bootstrap", agent, 0); err != nil {
+			return fmt.Errorf("couldn't use the bootstrap agent token: %w", err)
+		}
+	}
+	return nil
 }

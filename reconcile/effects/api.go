@@ -122,6 +122,7 @@ const (
 	CodeLogBehind   Code = "log_behind"
 	CodeNotFound    Code = "not_found"
 	CodeForbidden   Code = "forbidden"
+	CodeTooLarge    Code = "too_large"      // 413: Detail says the limit
 	CodeInvalid     Code = "invalid"        // 422: well-formed but not acceptable; Pointer says where
 	CodeNotAllowed  Code = "not_allowed"    // the verdict does not fit the effect's state
 	CodeNoLookup    Code = "no_lookup"      // the tool has none
@@ -315,6 +316,7 @@ type EffectView struct {
 	Occurrence     int
 	CallID         string
 	ClientTime     string
+	Context        []byte
 	State          string
 	Why            string
 	Version        int64
@@ -365,6 +367,7 @@ type EvidenceView struct {
 	Verdict   string
 	Reference string
 	Seen      string
+	NextLook  time.Time // when a person means to look again
 }
 
 // DecisionView is one act on an effect.
@@ -417,7 +420,7 @@ type QueueQuery struct {
 	Agent       string
 	RunID       string
 	BusinessKey string
-	State       string // "interrupted" | "held" | "contradicted" | "second" (waits for a second person)
+	State       string // "interrupted" | "held" | "contradicted" | "second" (waits for a second person) | "confirm" (decided too early)
 	Cursor      string
 	Limit       int // 1 to 200; 0 means 50
 }
@@ -439,8 +442,10 @@ type QueueItem struct {
 	Attempts     int
 	Refused      int64
 	WaitingSince time.Time
+	Waiting      time.Duration // by the database clock
 	Contradicted bool
 	SecondWaits  bool
+	Confirm      bool   // decided too early; to be confirmed
 	Known        string // what is known, in a few words
 	Overdue      bool
 }

@@ -3,7 +3,7 @@
 // rows it speaks about, asks it, and writes what it says.
 package effects
 
-import . "quittance/ledger/effects"
+import store "quittance/ledger/effects"
 
 // Facts are what the state machine needs to know of an effect's row.
 type Facts struct {
@@ -77,6 +77,7 @@ type Event struct {
 	Word     Word
 	Refusal  bool // the policy's refusal rule matches
 	Earlier  bool // by an attempt before the last one
+	Stray    bool // by no attempt that is on record, or one from before a log gap
 	OneOf    bool // ... whose vendor key made both attempts one object
 	RefOwned bool // its reference already proves another effect
 
@@ -191,7 +192,7 @@ func After(f Facts, m Move) Facts {
 // Valid tells whether a row may look like this; the CHECK constraints of table
 // effects say the same.
 func Valid(f Facts) bool {
-	if whys := WhysOf[f.State]; len(whys) == 0 {
+	if whys := store.WhysOf[f.State]; len(whys) == 0 {
 		if f.Why != WhyNone {
 			return false
 		}

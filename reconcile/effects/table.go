@@ -1,6 +1,6 @@
 package effects
 
-import . "quittance/ledger/effects"
+import store "quittance/ledger/effects"
 
 // table is design section 3, row by row. docs/state_machine.md is written from it
 // and compared with it by a test. The order matters: the first match decides.
@@ -32,16 +32,18 @@ var table = []row{
 		move: func(f Facts, e Event) Move {
 			return Move{To: Interrupted, Why: WhyContradicted, Contradiction: true}
 		}},
-	{id: "L2", from: States, kind: KFinish, when: "taken, by an attempt before the last, not one object of the same vendor key",
+	{id: "L2", from: store.States, kind: KFinish, when: "taken, by an attempt before the last, not one object of the same vendor key",
 		guard: earlierTaken, to: "unchanged", also: "contradiction: recovery suspected, the run pauses at its next begin", move: contradict},
-	{id: "L3", from: States, kind: KFinish, when: "anything else by an attempt before the last",
-		guard: func(f Facts, e Event) bool { return e.Earlier }, to: "unchanged", also: "409 stale_fence; kept as evidence", move: kept},
-	{id: "L4", from: States, kind: KLookup, when: "asked before the last attempt began, more than one hit",
+	{id: "L3", from: store.States, kind: KFinish, when: "anything else by an attempt before the last",
+		guard: func(f Facts, e Event) bool { return e.Earlier }, to: "unchanged", also: "409 stale_fence; kept as evidence", move: appended},
+	{id: "L3a", from: []State{InFlight, Interrupted, Held, Cleared, Taken}, kind: KFinish, when: "by no attempt on record (a log gap may hide it)",
+		guard: func(f Facts, e Event) bool { return e.Stray }, to: "unchanged", also: "409 stale_fence; kept as evidence", move: appended},
+	{id: "L4", from: store.States, kind: KLookup, when: "asked before the last attempt began, more than one hit",
 		guard: func(f Facts, e Event) bool { return e.AskedEarly && e.Many }, to: "unchanged", also: "contradiction", move: contradict},
-	{id: "L5", from: States, kind: KLookup, when: "asked before the last attempt began",
-		guard: func(f Facts, e Event) bool { return e.AskedEarly }, to: "unchanged", also: "evidence appended", move: kept},
-	{id: "L6", from: States, kind: KLookup, when: "never had an attempt, and no log gap hides one",
-		guard: func(f Facts, e Event) bool { return f.Attempts == 0 && !f.Gap }, to: "unchanged", also: "evidence appended", move: kept},
+	{id: "L5", from: store.States, kind: KLookup, when: "asked before the last attempt began",
+		guard: func(f Facts, e Event) bool { return e.AskedEarly }, to: "unchanged", also: "evidence appended", move: appended},
+	{id: "L6", from: store.States, kind: KLookup, when: "never had an attempt, and no log gap hides one",
+		guard: func(f Facts, e Event) bool { return f.Attempts == 0 && !f.Gap }, to: "unchanged", also: "evidence appended", move: appended},
 
 	// Begin.
 	{id: "B1", from: []State{None}, kind: KBegin, when: "in a log gap, or a kept finish has the key",
@@ -183,11 +185,10 @@ var table = []row{
 	{id: "P8", from: []State{Cleared, Taken, Cancelled}, kind: KUndo, when: "decided by a person or look-up, unused",
 		guard: func(f Facts, e Event) bool { return anyOf(f.By, ByPerson, ByLookup) && !f.Used && f.From != None }, to: "the state it was decided from, never a permission", also: "takes its claim again, else held; history keeps both",
 		move: func(f Facts, e Event) Move {
-			to := origin(f)
-			if f.State == Cancelled && e.ClaimLost {
-				to = Held
+			if e.ClaimLost {
+				return Move{To: Held, Why: WhyUndone}
 			}
-			return Move{To: to, Why: WhyUndone}
+			return Move{To: origin(f), Why: WhyUndone}
 		}},
 	{id: "P9", from: []State{Cleared, Cancelled}, kind: KReopen, when: "the look-up before release found a hit; unreleased, by a person",
 		guard: func(f Facts, e Event) bool { return !f.Released && f.By == ByPerson }, to: "interrupted", also: "takes its claim again, else held",
@@ -233,7 +234,7 @@ func verdictIs(v Verdict) func(Facts, Event) bool {
 	return func(f Facts, e Event) bool { return e.Verdict == v }
 }
 
-func kept(f Facts, e Event) Move { m := stay(f); m.Kept = true; return m }
+func appended(f Facts, e Event) Move { m := stay(f); m.Kept = true; return m }
 
 func contradict(f Facts, e Event) Move {
 	m := stay(f)

@@ -1,0 +1,80 @@
+package effects
+
+import (
+	"context"
+	"fmt"
+
+	"quittance/ledger"
+)
+
+// Detail is an effect with the texts that [Load] leaves out, and what names its run.
+type Detail struct {
+	Row
+	ArgumentText string `db:"argument_text"`
+	ContextText  string `db:"context_text"`
+	Result       string `db:"result"`
+	Error        string `db:"error"`
+	RunName      string `db:"run_name"`
+	Agent        string `db:"agent"`
+	AccountName  string `db:"account_name"`
+}
+
+// Get reads one effect whole; account 0 is any account. [ledger.ErrNotFound] when
+// there is none.
+func Get(ctx context.Context, r ledger.Reader, account int64, id string) (*Detail, error) {
+	var d Detail
+	err := r.Get(ctx, &d, `
+		SELECT `+columns+`, e.arguments AS argument_text, COALESCE(e.context, '') AS context_text,
+			COALESCE(e.result, '') AS result, COALESCE(e.error, '') AS error, r.run_id AS run_name, r.agent,
+			a.name AS account_name
+		FROM effects e JOIN runs r ON r.id = e.run_id JOIN accounts a ON a.id = e.account_id
+		LEFT JOIN business_claims c ON c.digest = e.claim
+		WHERE e.id = $1::uuid AND ($2::bigint = 0 OR e.account_id = $2)`, id, account)
+	if err != nil {
+		return nil, err
+	}
+	return &d, nil
+}
+
+// AttemptOf is an attempt with the worker that made it.
+type AttemptOf struct {
+	Attempt
+	Worker string `db:"worker"`
+}
+
+// AttemptsOf reads an effect's attempts, oldest first.
+func AttemptsOf(ctx context.Context, r ledger.Reader, effect string) ([]AttemptOf, error) {
+	var rows []AttemptOf
+	err := r.Select(ctx, &rows, `
+		SELECT t.effect_id, t.number, t.fence, t.attempt_id, t.epoch, t.begun_at, t.deadline, COALESCE(l.worker, '') AS worker
+		FROM attempts t JOIN effects e ON e.id = t.effect_id
+		LEFT JOIN leases l ON l.run_id = e.run_id AND l.epoch = t.epoch
+		WHERE t.effect_id = $1::uuid ORDER BY t.number`, effect)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read attempts: %w", err)
+	}
+	return rows, nil
+}
+
+// Overlap is another effect with the same business key.
+type Overlap struct {
+	Row
+	ArgumentText string `db:"argument_text"`
+	RunName      string `db:"run_name"`
+}
+
+// OverlapsOf reads the other effects with an effect's business key, or with the same
+// call where the tool has none, latest first, at most n.
+func OverlapsOf(ctx context.Context, r ledger.Reader, effect string, n int) ([]Overlap, error) {
+	var rows []Overlap
+	err := r.Select(ctx, &rows, `
+		SELECT `+columns+`, left(e.arguments, 65536) AS argument_text, r.run_id AS run_name
+		FROM effects x JOIN effects e ON e.claim = x.claim AND e.id <> x.id
+		JOIN runs r ON r.id = e.run_id
+		LEFT JOIN business_claims c ON c.digest = e.claim
+		WHERE x.id = $1::uuid ORDER BY e.opened_at DESC, e.id DESC LIMIT $2`, effect, n)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read overlapping effects: %w", err)
+	}
+	return rows, nil
+}

@@ -1,0 +1,105 @@
+package effects
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"quittance/ledger"
+	"quittance/ledger/system"
+	"quittance/reconcile/notify"
+	"quittance/reconcile/policy"
+	"quittance/reconcile/redact"
+)
+
+// Engine decides everything about runs and effects. Its methods return a *Refusal
+// (errors.As) where a caller can act on the answer; any other error is internal and
+// changes nothing. Safe for concurrent use, by many servers on one database.
+type Engine struct {
+	db      *ledger.DB
+	secrets system.Secrets
+	redact  *redact.Redactor
+	hub     *notify.Hub
+	log     *slog.Logger
+
+	current  atomic.Pointer[policy.Policy]
+	mu       sync.Mutex
+	policies map[string]*policy.Policy // by digest: those that open runs started with
+
+	committers chan struct{}
+	queue      chan *pending
+	lastLoop   atomic.Int64 // unix milliseconds of the last finished round of the loops
+}
+
+// New makes an engine on a migrated database. hub may be nil: nobody is then woken.
+func New(ctx context.Context, db *ledger.DB, p *policy.Policy, hub *notify.Hub, log *slog.Logger) (*Engine, error) {
+	s, err := system.LoadSecrets(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	if hub == nil {
+		hub = notify.NewHub()
+	}
+	e := &Engine{
+		db: db, secrets: s, redact: redact.New(s.Redaction), hub: hub, log: log,
+		policies: map[string]*policy.Policy{}, committers: make(chan struct{}, committers), queue: make(chan *pending, 4096),
+	}
+	if err := e.SetPolicy(ctx, p); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// SetPolicy puts a policy in force for runs opened from now on, and for everything
+// but the volatile lists of those that are open.
+func (e *Engine) SetPolicy(ctx context.Context, p *policy.Policy) error {
+	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+		return system.SavePolicy(ctx, tx, policyDigest(p), p.Source)
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.policies[string(policyDigest(p))] = p
+	e.mu.Unlock()
+	e.current.Store(p)
+	return nil
+}
+
+// policyDigest is the policy's digest as it is stored.
+func policyDigest(p *policy.Policy) []byte {
+	d, _ := hex.DecodeString(p.Digest) // Load made it
+	return d
+}
+
+// Policy is the one in force.
+func (e *Engine) Policy() *policy.Policy { return e.current.Load() }
+
+// policyOf is the policy a run was opened under.
+func (e *Engine) policyOf(ctx context.Context, r ledger.Reader, digest []byte) (*policy.Policy, error) {
+	e.mu.Lock()
+	p := e.policies[string(digest)]
+	e.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	src, err := system.PolicySource(ctx, r, digest)
+	if err != nil {
+		return nil, err
+	}
+	p, mistakes := policy.Load("stored policy", []byte(src))
+	if p == nil {
+		return nil, fmt.Errorf("couldn't read the policy a run was opened under: %v", mistakes)
+	}
+	e.mu.Lock()
+	e.policies[string(digest)] = p
+	e.mu.Unlock()
+	return p, nil
+}
+
+// LastLoop is when the loops last finished a round on this server.
+func (e *Engine) LastLoop() time.Time { return time.UnixMilli(e.lastLoop.Load()) }

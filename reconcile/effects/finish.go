@@ -1,0 +1,245 @@
+package effects
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"quittance/ledger"
+	store "quittance/ledger/effects"
+	"quittance/reconcile/canon"
+)
+
+func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.Reference]string) error {
+	if !p.open() {
+		return nil
+	}
+	f := p.Finish
+	var x *effect
+	if f.EffectID != "" {
+		if x = w.effects[f.EffectID]; x == nil || x.Account != f.Account {
+			p.refuse(&Refusal{Code: CodeNotFound, Detail: "There is no such effect."})
+			return nil
+		}
+	} else {
+		r := w.names[runName{f.Account, f.RunID}]
+		if x = w.keys[runKey{r.ID, string(c.key[:])}]; x == nil {
+			return w.keepFinish(ctx, p, c, r)
+		}
+	}
+
+	ev := w.finishEvent(p, x, owned)
+	equal := ev.equal(p, x)
+	m, err := w.step(x, ev.Event, "finish", map[string]any{"fence": f.Fence, "outcome": cut(f.Outcome, 256)}, func(m Move) {
+		switch m.To {
+		case Taken:
+			if m.Kept {
+				return
+			}
+			x.Reference = f.Reference
+			w.setOutcome(x, p)
+		case Failed:
+			w.setOutcome(x, p)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if x.State == Taken && x.Reference != "" {
+		owned[store.Reference{Account: x.Account, Tool: x.Tool, Ref: x.Reference}] = x.ID
+	}
+	changed := !m.Kept && m.Row != "Z"
+	if !equal && (m.Kept || m.Contradiction || !changed || x.State == Interrupted) {
+		id := w.observe(store.Evidence{
+			Effect: x.ID, Source: evidenceSource(ev), Fence: f.Fence, Verdict: ev.verdict(), Reference: f.Reference,
+			Seen: cut(f.Outcome, 256), Data: p.failure.text,
+		})
+		if m.Contradiction {
+			w.contradicted(x, contradictionKind(m), id)
+		}
+	}
+	switch {
+	case changed || equal:
+		p.answer.Finish = &FinishAnswer{EffectID: x.ID, State: string(x.State), Version: x.Version, Stored: p.result.stored}
+	default:
+		p.refuse(&Refusal{Code: CodeStaleFence, EffectID: x.ID, RunID: x.run.RunID, State: string(x.State), Version: x.Version,
+			Detail: "The effect is not open to this finish any more. It is kept as evidence."})
+	}
+	return nil
+}
+
+// finishEvent is a finish as the state table sees it.
+type finishEvent struct {
+	Event
+	last, stray bool
+}
+
+func (w *work) finishEvent(p *prepared, x *effect, owned map[store.Reference]string) finishEvent {
+	f := p.Finish
+	ev := finishEvent{Event: Event{Kind: KFinish, Word: wordOf(f.Outcome)}}
+	fence := f.Fence
+	if fence == 0 && x.Attempts == 1 && !x.Gap {
+		fence = x.Fence
+	}
+	ev.last = x.Attempts > 0 && !x.Gap && fence == x.Fence
+	ev.stray = !ev.last && (x.Attempts == 0 || x.Gap || fence == 0 || fence > x.Fence)
+	ev.Stray, ev.Earlier = ev.stray, !ev.last && !ev.stray
+	t := w.e.Policy().Tool(x.Tool)
+	if ev.Word == WordUnknown && p.failure.value != nil {
+		ev.Refusal = t.Refused(p.failure.value)
+	}
+	if f.Reference != "" {
+		holder := owned[store.Reference{Account: x.Account, Tool: x.Tool, Ref: f.Reference}]
+		ev.RefOwned = holder != "" && holder != x.ID
+		recorded := x.Reference
+		if x.SameAs != "" {
+			ev.OtherRef = holder != x.SameAs
+		} else {
+			ev.OtherRef = recorded != "" && recorded != f.Reference
+		}
+	}
+	// Two attempts under one vendor key are one object where the vendor keeps the key.
+	ev.OneOf = ev.Earlier && t.VendorKey != nil && (x.Reference == "" || f.Reference == "" || x.Reference == f.Reference)
+	ev.TwoClaim = w.twoClaim(x)
+	ev.ClaimLost = w.claimLost(x)
+	return ev
+}
+
+func wordOf(outcome string) Word {
+	switch outcome {
+	case "taken", "completed":
+		return WordTaken
+	case "failed":
+		return WordFailed
+	}
+	return WordUnknown
+}
+
+func (ev finishEvent) verdict() string {
+	switch {
+	case ev.Word == WordTaken:
+		return "taken"
+	case refused(Facts{}, ev.Event):
+		return "failed"
+	}
+	return "inconclusive"
+}
+
+// equal tells whether the finish only repeats, or agrees with, what is on record: the
+// same reference, or without references the same result. A result that a look-up or
+// a person gave is never compared.
+func (ev finishEvent) equal(p *prepared, x *effect) bool {
+	if !ev.last || x.UsedAt.IsZero() && x.State != Taken {
+		return false
+	}
+	switch x.State {
+	case Taken:
+		if ev.Word != WordTaken || ev.OtherRef {
+			return false
+		}
+		if x.DecidedBy == ByLookup || x.DecidedBy == ByPerson || p.Finish.Reference != "" && p.Finish.Reference == x.Reference {
+			return true
+		}
+		return hex.EncodeToString(x.ResultDigest) == p.result.stored.Digest
+	case Failed:
+		return refused(Facts{}, ev.Event)
+	}
+	return false
+}
+
+func evidenceSource(ev finishEvent) string {
+	if ev.last {
+		return "agent"
+	}
+	return "late_agent"
+}
+
+func contradictionKind(m Move) string {
+	switch m.Row {
+	case "L1", "L2", "L4":
+		return "earlier_attempt_taken"
+	case "F9", "K4":
+		return "other_reference"
+	case "K7":
+		return "several_hits"
+	case "F11", "K6":
+		return "used_but_not_taken"
+	case "F12", "K9":
+		return "failed_but_taken"
+	case "F14":
+		return "stopped_but_taken"
+	}
+	return "business_key_held_by_another"
+}
+
+func (w *work) setOutcome(x *effect, p *prepared) {
+	x.texts = store.Texts{Set: true, Result: p.result.text, Error: p.failure.text}
+	x.ResultSize = p.result.stored.Size
+	x.ResultDigest = nil
+	if p.result.stored.Digest != "" {
+		x.ResultDigest = digestOf(p.result.stored.Digest)
+	}
+}
+
+// keepFinish keeps a finish without an intent: a broken client, shown as one.
+func (w *work) keepFinish(ctx context.Context, p *prepared, c call, r *run) error {
+	f := p.Finish
+	body, err := json.Marshal(struct {
+		Fence     int64           `json:"fence,omitempty"`
+		Outcome   string          `json:"outcome"`
+		Reference string          `json:"reference,omitempty"`
+		Arguments json.RawMessage `json:"arguments,omitempty"`
+		Result    json.RawMessage `json:"result,omitempty"`
+		Error     json.RawMessage `json:"error,omitempty"`
+	}{f.Fence, f.Outcome, f.Reference, raw(p.text), raw(p.result.text), raw(p.failure.text)})
+	if err != nil {
+		return fmt.Errorf("couldn't encode a finish: %w", err)
+	}
+	err = store.KeepFinish(ctx, w.tx, store.Kept{
+		Run: r.ID, Key: c.key[:], At: ledger.At(w.now), Tool: f.Tool, Outcome: cut(f.Outcome, 256), Reference: f.Reference, Body: string(body),
+	})
+	r.Kept++
+	w.hint(r)
+	p.answer.Finish = &FinishAnswer{State: "kept", Stored: p.result.stored}
+	return err
+}
+
+func raw(s string) json.RawMessage {
+	if s == "" {
+		return nil
+	}
+	return json.RawMessage(s)
+}
+
+// ownedReferences looks up which effects the references of the batch already prove.
+// The unique index is the guard; this look is taken only after it has refused.
+func (w *work) ownedReferences(ctx context.Context, ops []*prepared, careful bool) (map[store.Reference]string, error) {
+	if !careful {
+		return map[store.Reference]string{}, nil
+	}
+	var accounts []int64
+	var tools, refs []string
+	for _, p := range ops {
+		if f := p.Finish; f != nil && f.Reference != "" && p.open() {
+			tool := f.Tool
+			if x := w.effects[f.EffectID]; x != nil {
+				tool = x.Tool
+			} else if r := w.names[runName{f.Account, f.RunID}]; r != nil {
+				if x := w.keys[runKey{r.ID, string(canonKey(r, f))}]; x != nil {
+					tool = x.Tool
+				}
+			}
+			accounts, tools, refs = append(accounts, f.Account), append(tools, tool), append(refs, f.Reference)
+		}
+	}
+	return store.OwnedReferences(ctx, w.tx, accounts, tools, refs)
+}
+
+func canonKey(r *run, f *Finish) []byte {
+	k := canon.Key{}
+	if f.Key != "" {
+		k = keyOf(r.RunID, f.Key)
+	}
+	return k[:]
+}

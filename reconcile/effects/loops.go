@@ -1,0 +1,159 @@
+package effects
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"quittance/ledger"
+	store "quittance/ledger/effects"
+	"quittance/ledger/runs"
+)
+
+// loopEvery is the pace of the time rules; loopBatch how many rows one transaction
+// takes.
+const (
+	loopEvery = time.Second
+	loopBatch = 200
+)
+
+// Loops drives the time rules until ctx ends: leases and deadlines that pass,
+// decisions that become visible, permissions that expire. Every server runs them;
+// they are idempotent, and their cost follows what is open, not what is stored.
+func (e *Engine) Loops(ctx context.Context) {
+	tick := time.NewTicker(loopEvery)
+	defer tick.Stop()
+	for {
+		ok := true
+		for name, loop := range map[string]func(context.Context) error{
+			"leases": e.leaseLoop, "deadlines": e.deadlineLoop, "releases": e.releaseLoop, "permissions": e.expiryLoop,
+		} {
+			if err := loop(ctx); err != nil && ctx.Err() == nil {
+				ok = false
+				e.log.Error("a loop failed; it is tried again in a second", "loop", name, "error", err)
+			}
+		}
+		if ok {
+			e.lastLoop.Store(time.Now().UnixMilli())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// onEffects runs f on effects in one transaction, after their runs are locked and
+// read again: what a list said is only a hint. In a log gap that nobody has
+// acknowledged it does nothing and says so.
+func (e *Engine) onEffects(ctx context.Context, ids []string, f func(w *work, x *effect) error) (behind bool, err error) {
+	var w *work
+	err = e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
+		if w, err = e.work(ctx, tx); err != nil || w.sys.Behind() {
+			return err
+		}
+		if err = w.lock(ctx, nil, ids, nil); err != nil {
+			return err
+		}
+		if err = w.load(ctx, store.Wanted{IDs: ids}); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if x := w.effects[id]; x != nil && x.run != nil {
+				if err = f(w, x); err != nil {
+					return err
+				}
+			}
+		}
+		return w.flush(ctx)
+	})
+	if err != nil {
+		return false, err
+	}
+	w.tell()
+	return w.sys.Behind(), nil
+}
+
+func (e *Engine) deadlineLoop(ctx context.Context) error {
+	return e.drain(ctx, store.PastDeadline, func(w *work, x *effect) error {
+		if x.State != InFlight || x.Deadline.After(w.now) {
+			return nil
+		}
+		w.hint(x.run)
+		_, err := w.step(x, Event{Kind: KTime}, "interrupted", map[string]string{"by": "deadline"}, nil)
+		return err
+	})
+}
+
+func (e *Engine) releaseLoop(ctx context.Context) error {
+	return e.drain(ctx, store.ReleaseDue, func(w *work, x *effect) error {
+		if !w.mayRelease(x) {
+			return nil
+		}
+		w.hint(x.run)
+		_, err := w.step(x, Event{Kind: KRelease}, "released", nil, nil)
+		return err
+	})
+}
+
+func (e *Engine) expiryLoop(ctx context.Context) error {
+	life := fmt.Sprintf("%d seconds", int64(e.Policy().PermissionLife()/time.Second))
+	due := func(ctx context.Context, r ledger.Reader, n int) ([]string, error) {
+		return store.ExpiryDue(ctx, r, life, n)
+	}
+	return e.drain(ctx, due, func(w *work, x *effect) error {
+		if x.State != Cleared || x.run.State == runs.Paused {
+			return nil
+		}
+		w.hint(x.run)
+		_, err := w.expire(x)
+		return err
+	})
+}
+
+// drain works through what is due, a batch at a time.
+func (e *Engine) drain(ctx context.Context, due func(context.Context, ledger.Reader, int) ([]string, error), f func(w *work, x *effect) error) error {
+	for {
+		ids, err := due(ctx, e.db, loopBatch)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		behind, err := e.onEffects(ctx, ids, f)
+		if err != nil {
+			return err
+		}
+		if behind || len(ids) < loopBatch {
+			return nil
+		}
+	}
+}
+
+func (e *Engine) leaseLoop(ctx context.Context) error {
+	for {
+		ids, err := runs.Expired(ctx, e.db, loopBatch)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		var w *work
+		err = e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
+			if w, err = e.work(ctx, tx); err != nil || w.sys.Behind() {
+				return err
+			}
+			if err = w.lock(ctx, nil, nil, ids); err != nil {
+				return err
+			}
+			if err = w.expireLeases(ctx); err != nil {
+				return err
+			}
+			return w.flush(ctx)
+		})
+		if err != nil {
+			return err
+		}
+		w.tell()
+		if len(ids) < loopBatch || w.sys.Behind() {
+			return nil
+		}
+	}
+}
