@@ -88,8 +88,9 @@ func New(url, token string, opts ...Option) *Client {
 	return c
 }
 
-// Close stops the delivery in the background. Outcomes that are still in the spool
-// are delivered by the next process that opens a run.
+// Close stops what runs in the background: heartbeats, so that leases run out, and
+// the delivery of outcomes. Those that are still in the spool are delivered by the next
+// process that opens a run.
 func (c *Client) Close() { c.deliverer.stop() }
 
 // defaultSpool is apart for each server and token, so that an outcome never reaches

@@ -131,7 +131,7 @@ func (r *Run) took(l RunLease, sent time.Time) {
 	if r.stopBeat != nil {
 		r.stopBeat()
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(r.c.deliverer.ctx) // ends with the client
 	r.stopBeat = stop
 	go r.beat(ctx, l.Lease, sent)
 }
