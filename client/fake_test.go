@@ -61,6 +61,12 @@ type fakeEffect struct {
 }
 
 func newFake(t *testing.T) *fake {
+	f := startFake()
+	t.Cleanup(f.Close)
+	return f
+}
+
+func startFake() *fake {
 	f := &fake{
 		deadline: time.Minute, lease: time.Minute,
 		runs: map[string]*fakeRun{}, effects: map[string]*fakeEffect{}, byID: map[string]*fakeEffect{},
@@ -83,7 +89,6 @@ func newFake(t *testing.T) *fake {
 		mux.HandleFunc(route, f.serve(route, h))
 	}
 	f.Server = httptest.NewServer(mux)
-	t.Cleanup(f.Close)
 	return f
 }
 
