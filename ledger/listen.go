@@ -46,6 +46,9 @@ func (d *DB) Listen(ctx context.Context, channels ...string) (<-chan Event, erro
 			return nil, fmt.Errorf("couldn't listen on %s: %w", c, err)
 		}
 	}
+	if ctx.Err() != nil { // it ended between the last LISTEN and here
+		return nil, context.Cause(ctx)
+	}
 	out := make(chan Event, listenBuffer)
 	out <- Event{Reread: true}
 	go ping(ctx, l)

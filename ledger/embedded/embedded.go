@@ -189,8 +189,8 @@ func (in *Instance) Stop(ctx context.Context) error {
 		return nil
 	}
 	err := in.shutdown(ctx)
-	if err == nil && in.socket != in.folder.cluster() {
-		_ = os.Remove(in.socket) // the short folder of a long path; empty by now
+	if err == nil {
+		err = in.dropSocket()
 	}
 	_ = in.lock.Close()
 	in.lock = nil
@@ -203,6 +203,18 @@ func (in *Instance) Leave() {
 		_ = in.lock.Close()
 		in.lock = nil
 	}
+}
+
+// dropSocket removes the short folder that a long path's socket lies in. The next
+// start makes it again.
+func (in *Instance) dropSocket() error {
+	if in.socket == in.folder.cluster() {
+		return nil
+	}
+	if err := os.RemoveAll(in.socket); err != nil {
+		return fmt.Errorf("couldn't remove the socket's folder: %w", err)
+	}
+	return nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -229,7 +241,7 @@ func (in *Instance) Kill() error {
 	for {
 		left := processes(id)
 		if len(left) == 0 {
-			return nil
+			return in.dropSocket()
 		}
 		for _, pid := range left {
 			kill(pid, syscall.SIGKILL)
