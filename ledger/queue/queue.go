@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lib/pq"
+
 	"quittance/ledger"
 )
 
@@ -16,9 +18,30 @@ type Filter struct {
 	// State is interrupted, held, contradicted, second (a verdict waits for a second
 	// person) or confirm (decided too early, to be confirmed).
 	State string
+	// Words must all stand in the business key, the summary or the run's name.
+	Words string
+	// Currency with Least or Most bounds the amount at stake, in whole smallest units as
+	// a decimal number; "" is no bound.
+	Currency, Least, Most string
+	// Older is how long it has waited at least.
+	Older time.Duration
+	// Overdue, when not nil, asks for what has waited longer than its tool may.
+	Overdue *Overdue
 	// After continues behind this place.
 	After *Place
 	Limit int
+}
+
+// Overdue says how long effects may wait: Default, or by the name of the tool.
+type Overdue struct {
+	Default time.Duration
+	Tools   map[string]time.Duration
+}
+
+// Empty tells whether nothing is filtered.
+func (f Filter) Empty() bool {
+	f.After, f.Limit = nil, 0
+	return f == Filter{}
 }
 
 // Place is where a page ended; the order is by waiting time, longest first.
@@ -52,54 +75,78 @@ type Item struct {
 	Now            time.Time   `db:"now"`
 }
 
-// Page reads one page, longest waiting first. Rows are found by keyset, so that pages
-// neither skip nor repeat what does not itself change.
-func Page(ctx context.Context, r ledger.Reader, f Filter) ([]Item, error) {
-	where := []string{"e.waiting_since <= clock_timestamp()"}
+// where gives the conditions of the filter on waiting w, which hides what is only to
+// be confirmed later.
+func (f Filter) where() (string, []any) {
+	conds := []string{"w.since <= clock_timestamp()"}
 	var args []any
-	add := func(cond string, arg any) {
-		args = append(args, arg)
-		where = append(where, strings.ReplaceAll(cond, "?", fmt.Sprintf("$%d", len(args))))
+	add := func(cond string, list ...any) {
+		for _, a := range list {
+			args = append(args, a)
+			cond = strings.Replace(cond, "?", fmt.Sprintf("$%d", len(args)), 1)
+		}
+		conds = append(conds, cond)
 	}
-	if f.Account != "" {
-		add("a.name = ?", f.Account)
-	}
-	if f.Tool != "" {
-		add("e.tool = ?", f.Tool)
-	}
-	if f.Agent != "" {
-		add("r.agent = ?", f.Agent)
-	}
-	if f.RunID != "" {
-		add("r.run_id = ?", f.RunID)
-	}
-	if f.BusinessKey != "" {
-		add("e.business_key = ?", f.BusinessKey)
+	for _, c := range []struct{ column, value string }{ // in one order: each text is a prepared statement
+		{"account", f.Account}, {"tool", f.Tool}, {"agent", f.Agent}, {"run_id", f.RunID}, {"business_key", f.BusinessKey},
+		{"currency", f.Currency},
+	} {
+		if c.value != "" {
+			add("w."+c.column+" = ?", c.value)
+		}
 	}
 	switch f.State {
 	case "interrupted", "held":
-		add("e.state = ?", f.State)
+		add("w.state = ?", f.State)
 	case "contradicted":
-		where = append(where, "e.contradictions > 0")
+		conds = append(conds, "w.contradicted")
 	case "second":
-		where = append(where, "e.proposal IS NOT NULL")
+		conds = append(conds, "w.second")
 	case "confirm":
-		where = append(where, "e.early")
+		conds = append(conds, "w.early")
+	}
+	if f.Words != "" {
+		add("w.words @> waiting_words(?, NULL, NULL)", f.Words)
+	}
+	if f.Least != "" {
+		add("w.amount >= ?::numeric", f.Least)
+	}
+	if f.Most != "" {
+		add("w.amount <= ?::numeric", f.Most)
+	}
+	if f.Older > 0 {
+		add("w.since <= clock_timestamp() - make_interval(secs => ?)", f.Older.Seconds())
+	}
+	if o := f.Overdue; o != nil {
+		tools, seconds := make([]string, 0, len(o.Tools)), make([]float64, 0, len(o.Tools))
+		for tool, d := range o.Tools {
+			tools, seconds = append(tools, tool), append(seconds, d.Seconds())
+		}
+		add(`w.since <= clock_timestamp() - make_interval(secs => COALESCE((
+			SELECT u.s FROM unnest(?::text[], ?::float8[]) AS u(tool, s) WHERE u.tool = w.tool), ?))`,
+			pq.Array(tools), pq.Array(seconds), o.Default.Seconds())
 	}
 	if f.After != nil {
-		args = append(args, f.After.Since, f.After.ID)
-		where = append(where, fmt.Sprintf("(e.waiting_since, e.id) > ($%d, $%d::uuid)", len(args)-1, len(args)))
+		add("(w.since, w.effect_id) > (?, ?::uuid)", f.After.Since, f.After.ID)
 	}
+	return strings.Join(conds, " AND "), args
+}
+
+// Page reads one page, longest waiting first. Rows are found by keyset, so that pages
+// neither skip nor repeat what does not itself change.
+func Page(ctx context.Context, r ledger.Reader, f Filter) ([]Item, error) {
+	where, args := f.where()
 	args = append(args, f.Limit)
 	var items []Item
 	err := r.Select(ctx, &items, `
-		SELECT e.id, r.run_id, r.agent, a.name AS account, e.tool, COALESCE(e.business_key, '') AS business_key, e.summary,
+		SELECT e.id, w.run_id, w.agent, w.account, e.tool, COALESCE(e.business_key, '') AS business_key, e.summary,
 			COALESCE(e.amount::text, '') AS amount, COALESCE(e.currency, '') AS currency, e.decimals, e.state,
 			COALESCE(e.why, '') AS why, COALESCE(e.decided_by, '') AS decided_by, e.version, e.attempts, r.refused,
-			e.contradictions, e.proposal IS NOT NULL AS proposed, e.early, e.waiting_since, clock_timestamp() AS now
-		FROM effects e JOIN runs r ON r.id = e.run_id JOIN accounts a ON a.id = e.account_id
-		WHERE `+strings.Join(where, " AND ")+`
-		ORDER BY e.waiting_since, e.id LIMIT $`+fmt.Sprint(len(args)), args...)
+			e.contradictions, e.proposal IS NOT NULL AS proposed, e.early, w.since AS waiting_since, clock_timestamp() AS now
+		FROM (SELECT w.effect_id, w.since, w.run_id, w.agent, w.account FROM waiting w
+			WHERE `+where+` ORDER BY w.since, w.effect_id LIMIT $`+fmt.Sprint(len(args))+`) AS w
+		JOIN effects e ON e.id = w.effect_id JOIN runs r ON r.id = e.run_id
+		ORDER BY w.since, w.effect_id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read the queue: %w", err)
 	}

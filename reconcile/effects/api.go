@@ -421,6 +421,11 @@ type QueueQuery struct {
 	RunID       string
 	BusinessKey string
 	State       string // "interrupted" | "held" | "contradicted" | "second" (waits for a second person) | "confirm" (decided too early)
+	Words       string // all must stand in the business key, the summary or the run's name
+	Currency    string
+	Least, Most string        // of the amount, whole smallest units of Currency
+	Older       time.Duration // waiting at least this long
+	Overdue     bool          // waiting longer than its tool's overdue_after
 	Cursor      string
 	Limit       int // 1 to 200; 0 means 50
 }

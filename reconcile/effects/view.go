@@ -129,15 +129,37 @@ const (
 	queueStandard = 50
 )
 
-// Queue reads one page of what waits for a person, longest waiting first.
-func (e *Engine) Queue(ctx context.Context, q QueueQuery) (QueuePage, error) {
+// filter is the query as the ledger reads it.
+func (e *Engine) filter(q QueueQuery) (queue.Filter, *Refusal) {
 	f := queue.Filter{
 		Account: q.Account, Tool: q.Tool, Agent: q.Agent, RunID: q.RunID, BusinessKey: q.BusinessKey, State: q.State, Limit: q.Limit,
+		Words: q.Words, Currency: q.Currency, Least: q.Least, Most: q.Most, Older: q.Older,
 	}
 	switch q.State {
 	case "", "interrupted", "held", "contradicted", "second", "confirm":
 	default:
-		return QueuePage{}, invalid("/state", "It is interrupted, held, contradicted, second or confirm.")
+		return f, invalid("/state", "It is interrupted, held, contradicted, second or confirm.")
+	}
+	if q.Overdue {
+		o := e.overdue()
+		f.Overdue = &o
+	}
+	return f, nil
+}
+
+func (e *Engine) overdue() queue.Overdue {
+	o := queue.Overdue{Default: e.Policy().Tool("").OverdueAfter, Tools: map[string]time.Duration{}}
+	for _, t := range e.Policy().Tools() {
+		o.Tools[t.Name] = t.OverdueAfter
+	}
+	return o
+}
+
+// Queue reads one page of what waits for a person, longest waiting first.
+func (e *Engine) Queue(ctx context.Context, q QueueQuery) (QueuePage, error) {
+	f, r := e.filter(q)
+	if r != nil {
+		return QueuePage{}, r
 	}
 	if f.Limit == 0 {
 		f.Limit = queueStandard
