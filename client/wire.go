@@ -23,9 +23,9 @@ type BeginRequest struct {
 	Lease       string          `json:"lease" doc:"The secret token of the lease."`
 	AttemptID   string          `json:"attempt_id" doc:"Chosen by the caller; the same one again gets the same answer again."`
 	Tool        string          `json:"tool" doc:"The tool's name; at most 256 bytes."`
-	Arguments   json.RawMessage `json:"arguments,omitempty" doc:"The call's arguments: an object, never a JSON string."`
+	Arguments   json.RawMessage `json:"arguments" doc:"The call's arguments: an object, never a JSON string."`
 	Occurrence  int             `json:"occurrence,omitempty" doc:"The n-th identical call of this run; 1 when absent."`
-	Key         string          `json:"key,omitempty" doc:"A key minted by the client; within its run it replaces arguments and occurrence as the identity."`
+	Key         string          `json:"key,omitempty" doc:"A key minted by the client; within its run it replaces arguments and occurrence as the identity; the arguments must be the same each time."`
 	CallID      string          `json:"call_id,omitempty" doc:"The provider's tool-call id: a note, never part of the key."`
 	ClientTime  *time.Time      `json:"client_time,omitempty" doc:"The caller's own clock: shown as a claim."`
 	Context     *Context        `json:"context,omitempty"`

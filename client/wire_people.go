@@ -44,8 +44,9 @@ type EffectView struct {
 
 	Arguments json.RawMessage `json:"arguments,omitempty" doc:"As sent, secrets replaced."`
 	Stored
-	CallID     string `json:"call_id,omitempty"`
-	ClientTime string `json:"client_time,omitempty" doc:"The agent's own clock: a claim."`
+	CallID     string          `json:"call_id,omitempty"`
+	ClientTime string          `json:"client_time,omitempty" doc:"The agent's own clock: a claim."`
+	Context    json.RawMessage `json:"context,omitempty" doc:"What the agent told about the call: labels, trace, why, due_at."`
 
 	Attempts       []AttemptView       `json:"attempts"`
 	Evidence       []EvidenceView      `json:"evidence"`
@@ -74,6 +75,8 @@ type EvidenceView struct {
 	Verdict   string    `json:"verdict,omitempty"`
 	Reference string    `json:"reference,omitempty"`
 	Seen      string    `json:"seen,omitempty"`
+
+	NextLook *time.Time `json:"next_look,omitempty" doc:"When a person means to look again."`
 }
 
 // DecisionView is one act on an effect, undone ones included.
@@ -132,11 +135,13 @@ type QueueItem struct {
 	BusinessKey  string    `json:"business_key,omitempty"`
 	Amount       *Amount   `json:"amount,omitempty"`
 	WaitingSince time.Time `json:"waiting_since"`
+	WaitingFor   int64     `json:"waiting_seconds" doc:"How long, by the server's clock."`
 	Overdue      bool      `json:"overdue,omitempty"`
 	Attempts     int       `json:"attempts"`
 	Refused      int64     `json:"refused,omitempty" doc:"Starts and begins refused while it waits."`
 	Contradicted bool      `json:"contradicted,omitempty"`
 	SecondWaits  bool      `json:"second_waits,omitempty" doc:"A verdict waits for a second person."`
+	Confirm      bool      `json:"confirm,omitempty" doc:"Decided too early: to be confirmed."`
 	Known        string    `json:"known,omitempty" doc:"What is known, in a few words."`
 	URL          string    `json:"url,omitempty"`
 }

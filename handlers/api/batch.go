@@ -31,7 +31,7 @@ func (a *API) batch(c echo.Context, who identity) error {
 	}
 	out := client.BatchAnswers{Answers: make([]client.BatchAnswer, len(answers))}
 	for i, answer := range answers {
-		out.Answers[i] = a.batchAnswer(answer)
+		out.Answers[i] = a.batchAnswer(i, ops[i], answer)
 	}
 	return web.JSON(c, http.StatusOK, out)
 }
@@ -68,13 +68,17 @@ func batchOps(account int64, list []client.BatchOp) ([]effects.Op, error) {
 	return ops, nil
 }
 
-func (a *API) batchAnswer(answer effects.Answer) client.BatchAnswer {
+func (a *API) batchAnswer(i int, op effects.Op, answer effects.Answer) client.BatchAnswer {
 	switch {
 	case answer.Begin != nil:
 		return client.BatchAnswer{Status: beginStatus(answer.Begin), Begin: beginWire(answer.Begin)}
 	case answer.Finish != nil:
 		return client.BatchAnswer{Status: http.StatusOK, Finish: finishWire(answer.Finish)}
 	}
-	p := a.problem(answer.Refusal)
+	at := fmt.Sprintf("/ops/%d/finish", i)
+	if op.Begin != nil {
+		at = fmt.Sprintf("/ops/%d/begin", i)
+	}
+	p := within(a.problem(answer.Refusal), at)
 	return client.BatchAnswer{Status: p.Status, Problem: p}
 }

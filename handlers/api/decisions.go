@@ -56,7 +56,7 @@ func (a *API) decideAll(c echo.Context, who identity) error {
 	}
 	out := client.DecisionAnswers{Answers: make([]client.DecisionResult, len(results))}
 	for i, r := range results {
-		out.Answers[i] = a.decisionResult(list[i].EffectID, r)
+		out.Answers[i] = a.decisionResult(i, list[i].EffectID, r)
 	}
 	return web.JSON(c, http.StatusOK, out)
 }
@@ -168,9 +168,9 @@ func decisionWire(d *effects.DecideAnswer) *client.DecisionAnswer {
 	return out
 }
 
-func (a *API) decisionResult(id string, r effects.DecideResult) client.DecisionResult {
+func (a *API) decisionResult(i int, id string, r effects.DecideResult) client.DecisionResult {
 	if r.Refusal != nil {
-		p := a.problem(r.Refusal)
+		p := within(a.problem(r.Refusal), fmt.Sprintf("/decisions/%d", i))
 		return client.DecisionResult{EffectID: id, Status: p.Status, Problem: p}
 	}
 	return client.DecisionResult{EffectID: id, Status: decisionStatus(r.Answer), Decision: decisionWire(r.Answer)}

@@ -23,7 +23,7 @@ func effectWire(v effects.EffectView) client.EffectView {
 		OpenedAt: moment(v.OpenedAt), WaitingSince: momentOrNil(v.WaitingSince), DecidedBy: v.DecidedBy,
 		ReleaseAt: momentOrNil(v.ReleaseAt), Released: v.Released, UsedAt: momentOrNil(v.UsedAt),
 		Moment: momentOrNil(v.Moment), Early: v.Early,
-		Arguments: v.Arguments, CallID: v.CallID, ClientTime: v.ClientTime,
+		Arguments: v.Arguments, CallID: v.CallID, ClientTime: v.ClientTime, Context: v.Context,
 		Stored:         client.Stored{Result: v.Result, Error: v.Error, Reference: v.Reference},
 		Attempts:       make([]client.AttemptView, len(v.Attempts)),
 		Evidence:       make([]client.EvidenceView, len(v.Evidence)),
@@ -42,7 +42,7 @@ func effectWire(v effects.EffectView) client.EffectView {
 		out.Attempts[i] = client.AttemptView{Attempt: t.Number, Fence: t.Fence, Worker: t.Worker, BegunAt: moment(t.BegunAt), Deadline: momentOrNil(t.Deadline)}
 	}
 	for i, e := range v.Evidence {
-		out.Evidence[i] = client.EvidenceView{At: moment(e.At), Source: e.Source, Person: e.Person, Fence: e.Fence, Verdict: e.Verdict, Reference: e.Reference, Seen: e.Seen}
+		out.Evidence[i] = client.EvidenceView{At: moment(e.At), Source: e.Source, Person: e.Person, Fence: e.Fence, Verdict: e.Verdict, Reference: e.Reference, Seen: e.Seen, NextLook: momentOrNil(e.NextLook)}
 	}
 	for i, d := range v.Decisions {
 		out.Decisions[i] = decisionView(d)

@@ -100,7 +100,7 @@ func TestOpenAPIAgreesWithTheDecoder(t *testing.T) {
 	var required []string
 	_ = json.Unmarshal(raw, &required)
 	slices.Sort(required)
-	want := []string{"attempt_id", "lease", "run_id", "tool"}
+	want := []string{"arguments", "attempt_id", "lease", "run_id", "tool"}
 	if !slices.Equal(required, want) {
 		t.Errorf("begin requires %v in the document, %v when it is read", required, want)
 	}

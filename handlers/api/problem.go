@@ -87,6 +87,14 @@ func (a *API) problem(r *effects.Refusal) *client.Problem {
 	return p
 }
 
+// within moves a problem's pointers to where its part stands in a list.
+func within(p *client.Problem, at string) *client.Problem {
+	for i := range p.Errors {
+		p.Errors[i].Pointer = at + p.Errors[i].Pointer
+	}
+	return p
+}
+
 // wholeSeconds rounds up: earlier would be too early.
 func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 

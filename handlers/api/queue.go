@@ -49,9 +49,9 @@ func queueQuery(c echo.Context) (effects.QueueQuery, error) {
 		}
 	}
 	switch q.State {
-	case "", "interrupted", "held", "contradicted", "second":
+	case "", "interrupted", "held", "contradicted", "second", "confirm":
 	default:
-		faults = append(faults, web.FieldError{Pointer: "?state", Detail: "must be one of interrupted, held, contradicted, second"})
+		faults = append(faults, web.FieldError{Pointer: "?state", Detail: "must be one of interrupted, held, contradicted, second, confirm"})
 	}
 	if limit != "" {
 		n, err := strconv.Atoi(limit)
@@ -70,8 +70,8 @@ func (a *API) queueWire(q effects.QueueItem) client.QueueItem {
 	return client.QueueItem{
 		EffectID: q.EffectID, RunID: q.RunID, Account: q.Account, Agent: q.Agent, Tool: q.Tool,
 		State: q.State, Why: q.Why, Version: q.Version, Summary: q.Summary, BusinessKey: q.BusinessKey,
-		Amount: amountWire(q.Amount), WaitingSince: moment(q.WaitingSince), Overdue: q.Overdue,
-		Attempts: q.Attempts, Refused: q.Refused, Contradicted: q.Contradicted, SecondWaits: q.SecondWaits,
+		Amount: amountWire(q.Amount), WaitingSince: moment(q.WaitingSince), WaitingFor: int64(q.Waiting.Seconds()), Overdue: q.Overdue,
+		Attempts: q.Attempts, Refused: q.Refused, Contradicted: q.Contradicted, SecondWaits: q.SecondWaits, Confirm: q.Confirm,
 		Known: q.Known, URL: a.effectURL(q.EffectID),
 	}
 }

@@ -53,7 +53,7 @@ var queueFilters = []parameter{
 	{name: "tool", does: "Only this tool's."},
 	{name: "run_id", does: "Only this run's."},
 	{name: "business_key", does: "Only with this business key, whole and exact."},
-	{name: "state", does: "interrupted, held, contradicted, or second (waits for a second person)."},
+	{name: "state", does: "interrupted, held, contradicted, second (waits for a second person), or confirm (decided too early)."},
 	{name: "cursor", does: "next_cursor of the page before."},
 	{name: "limit", does: "1 to 200; 50 when absent.", whole: true},
 }
