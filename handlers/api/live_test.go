@@ -1,0 +1,178 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/client"
+	"quittance/handlers/api"
+	"quittance/ledger/ledgertest"
+	"quittance/reconcile/access"
+	"quittance/reconcile/effects"
+	"quittance/reconcile/notify"
+	"quittance/reconcile/policy"
+	"quittance/web"
+)
+
+const livePolicy = `
+release: {hold: 0s, not_taken_hold: 0s}
+tools:
+  send_payment:
+    summary: "Pay {amount} {currency} to {vendor} for {invoice}"
+    business_key: "{vendor}/{invoice}"
+    amount: {value: amount, currency: currency, unit: major}
+  create_payout:
+    deadline: 3s # a verdict of not_taken is not released before it
+`
+
+// live is the whole server over HTTP, on a database of its own, with the loops
+// running.
+type live struct {
+	t        *testing.T
+	url      string
+	access   *access.Service
+	agent    *client.Client
+	operator *client.Client
+	second   *client.Client
+}
+
+const (
+	agentToken    = "qa_test-agent-token-1"
+	operatorToken = "qp_test-operator-token-1"
+	secondToken   = "qp_test-operator-token-2"
+)
+
+func start(t *testing.T) *live {
+	t.Helper()
+	db := ledgertest.New(t)
+	p, mistakes := policy.Load("quittance.yaml", []byte(livePolicy))
+	if p == nil {
+		t.Fatal(mistakes)
+	}
+	engine, err := effects.New(t.Context(), db, p, notify.NewHub(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &live{t: t, access: access.New(db)}
+	must(t, l.access.AddAgentToken(t.Context(), "acme", "test", agentToken, 0))
+	for name, token := range map[string]string{"Petra": operatorToken, "Quentin": secondToken} {
+		id, err := l.access.AddPerson(t.Context(), name, "", []string{"operator", "approver"})
+		must(t, err)
+		must(t, l.access.AddPersonToken(t.Context(), id, "test", token, 0))
+	}
+	e, err := web.New(web.Options{Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	must(t, api.Register(e, api.Options{Engine: engine, Access: l.access, Version: "test"}))
+
+	ctx, stop := context.WithCancel(context.Background())
+	looped := make(chan struct{})
+	go func() { defer close(looped); engine.Loops(ctx) }()
+	s := httptest.NewServer(e)
+	t.Cleanup(func() { s.Close(); stop(); <-looped })
+	l.url = s.URL
+	l.agent, l.operator, l.second = l.as(agentToken), l.as(operatorToken), l.as(secondToken)
+	return l
+}
+
+func (l *live) as(token string) *client.Client {
+	c := client.New(l.url, token, client.WithSpool(l.t.TempDir()), client.WithPatience(10*time.Second))
+	l.t.Cleanup(c.Close)
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l *live) open(run string) *client.Run {
+	l.t.Helper()
+	r, err := l.agent.Open(l.t.Context(), run, client.RunOptions{Agent: "ap-bot"})
+	must(l.t, err)
+	return r
+}
+
+// lose makes a call whose outcome nobody learns and gives the run back, as a process
+// that died does once its lease is over.
+func (l *live) lose(r *client.Run, tool string, args any) (effectID string) {
+	l.t.Helper()
+	_, err := r.Do(l.t.Context(), tool, args, func(_ context.Context, c client.Call) (any, error) {
+		effectID = c.EffectID
+		return nil, errors.New("the connection broke")
+	})
+	if !errors.Is(err, client.ErrPaused) {
+		l.t.Fatalf("a lost call: %v", err)
+	}
+	must(l.t, r.Release(l.t.Context()))
+	return effectID
+}
+
+func (l *live) decide(by *client.Client, effectID, verdict string, more ...func(*client.DecisionRequest)) (client.DecisionAnswer, error) {
+	l.t.Helper()
+	v, err := by.Effect(l.t.Context(), effectID)
+	must(l.t, err)
+	d := client.DecisionRequest{Version: v.Version, Verdict: verdict, Note: "looked in the bank's portal"}
+	for _, f := range more {
+		f(&d)
+	}
+	return by.Decide(l.t.Context(), effectID, d)
+}
+
+// post sends a body as it is and returns status and answer.
+func (l *live) post(token, path, body string) (int, string) {
+	l.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, l.url+path, strings.NewReader(body))
+	must(l.t, err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	must(l.t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	must(l.t, err)
+	return resp.StatusCode, string(b)
+}
+
+// raw opens a run with plain requests and returns its lease.
+func (l *live) raw(run string) string {
+	l.t.Helper()
+	req, err := http.NewRequest(http.MethodPut, l.url+"/v1/runs/"+run, strings.NewReader(`{"agent":"a","worker":"w","attempt_id":"raw-1"}`))
+	must(l.t, err)
+	req.Header.Set("Authorization", "Bearer "+agentToken)
+	resp, err := http.DefaultClient.Do(req)
+	must(l.t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	must(l.t, err)
+	_, rest, found := strings.Cut(string(b), `"token":"`)
+	if !found {
+		l.t.Fatalf("no lease: %s", b)
+	}
+	token, _, _ := strings.Cut(rest, `"`)
+	return token
+}
+
+var inv9 = map[string]string{"vendor": "ACME Tools", "invoice": "INV-9", "amount": "4200.00", "currency": "USD"}
+
+func (l *live) queue() []client.QueueItem {
+	l.t.Helper()
+	page, err := l.operator.Queue(l.t.Context(), client.QueueFilter{})
+	must(l.t, err)
+	return page.Items
+}
+
+// unexpected is a call that must not be made.
+func unexpected(t *testing.T) client.Perform {
+	return func(_ context.Context, c client.Call) (any, error) {
+		t.Errorf("performed attempt %d of %s", c.Attempt, c.EffectID)
+		return nil, nil
+	}
+}
