@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,37 +20,95 @@ import (
 	_ "github.com/lib/pq" // the driver is part of the ledger's contract
 )
 
-// DB is a pool of connections to one PostgreSQL database. Safe for concurrent use.
+// DB is two pools of connections to one PostgreSQL database: one for transactions,
+// whose statements all find their rows by key, one for reads. Safe for concurrent use.
 type DB struct {
-	x   *sqlx.DB
-	dsn string
+	tx, read pool
+	dsn      string
+}
 
-	mu    sync.RWMutex
+// pool is connections with the statements prepared on them.
+type pool struct {
+	*sqlx.DB
+	mu    *sync.RWMutex
 	stmts map[string]*sqlx.Stmt
 }
 
 // Open connects to the database named by dsn (a libpq URL or key/value string)
 // and fails when it cannot be reached. The error never contains the DSN.
 func Open(ctx context.Context, dsn string) (*DB, error) {
+	tx, err := open(ctx, dsn, byKey)
+	if err != nil {
+		return nil, err
+	}
+	read, err := open(ctx, dsn, nil)
+	if err != nil {
+		_ = tx.Close()
+		return nil, err
+	}
+	return &DB{tx: tx, read: read, dsn: dsn}, nil
+}
+
+// byKey are settings for sessions in which every statement finds a few rows by
+// index, whatever its arguments and however small the tables still are: planning it
+// anew for each call costs more than running it, and a plan made while a table was
+// empty must not scan it once it is large.
+var byKey = map[string]string{
+	"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+}
+
+// connections is how many each pool opens at most.
+const connections = 16
+
+func open(ctx context.Context, dsn string, settings map[string]string) (pool, error) {
+	dsn, err := withSettings(dsn, settings)
+	if err != nil {
+		return pool{}, err
+	}
 	x, err := sqlx.Open("postgres", dsn)
 	if err != nil {
-		return nil, errors.New("couldn't read the database URL: it is neither a postgres:// URL nor a key=value list")
+		return pool{}, errBadDSN
 	}
-	x.SetMaxOpenConns(24)
-	x.SetMaxIdleConns(24)
+	x.SetMaxOpenConns(connections)
+	x.SetMaxIdleConns(connections)
 	x.SetConnMaxIdleTime(5 * time.Minute)
 	if err := x.PingContext(ctx); err != nil {
 		_ = x.Close()
-		return nil, fmt.Errorf("couldn't reach the database: %w", err)
+		return pool{}, fmt.Errorf("couldn't reach the database: %w", err)
 	}
-	return &DB{x: x, dsn: dsn, stmts: map[string]*sqlx.Stmt{}}, nil
+	return pool{DB: x, mu: new(sync.RWMutex), stmts: map[string]*sqlx.Stmt{}}, nil
+}
+
+var errBadDSN = errors.New("couldn't read the database URL: it is neither a postgres:// URL nor a key=value list")
+
+// withSettings adds run-time parameters to every session of a DSN. Compiling a plan
+// to machine code (jit) never pays for statements like ours.
+func withSettings(dsn string, settings map[string]string) (string, error) {
+	if !strings.Contains(dsn, "://") {
+		dsn += " jit=off"
+		for name, value := range settings {
+			dsn += " " + name + "=" + value
+		}
+		return dsn, nil
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return "", errBadDSN
+	}
+	q := u.Query()
+	q.Set("jit", "off")
+	for name, value := range settings {
+		q.Set(name, value)
+	}
+	u.RawQuery = q.Encode()
+	return u.String(), nil
 }
 
 // Close releases every connection.
-func (d *DB) Close() error { return d.x.Close() }
+func (d *DB) Close() error { return errors.Join(d.tx.Close(), d.read.Close()) }
 
 // Pool gives the raw pool to libraries that insist on one (goose, River).
-func (d *DB) Pool() *sql.DB { return d.x.DB }
+func (d *DB) Pool() *sql.DB { return d.read.DB.DB }
 
 // Reader runs read statements; both DB and Tx are one. dest follows sqlx:
 // a pointer to a struct or scalar for Get, to a slice for Select.
@@ -63,29 +123,48 @@ var ErrNotFound = sql.ErrNoRows
 
 // prepared returns the statement for query, prepared once per pool. database/sql
 // prepares it again on each connection that meets it first.
-func (d *DB) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
-	d.mu.RLock()
-	s, ok := d.stmts[query]
-	d.mu.RUnlock()
+func (p pool) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	p.mu.RLock()
+	s, ok := p.stmts[query]
+	p.mu.RUnlock()
 	if ok {
 		return s, nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s, ok := d.stmts[query]; ok {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s, ok := p.stmts[query]; ok {
 		return s, nil
 	}
-	s, err := d.x.PreparexContext(ctx, query)
+	s, err := p.PreparexContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	d.stmts[query] = s
+	p.stmts[query] = s
 	return s, nil
+}
+
+// Now is the database's clock: ages, leases and order are never decided by a
+// server's own.
+func (d *DB) Now(ctx context.Context) (now time.Time, err error) {
+	if err = d.Get(ctx, &now, `SELECT clock_timestamp()`); err != nil {
+		return now, fmt.Errorf("couldn't read the database clock: %w", err)
+	}
+	return now, nil
+}
+
+// Once runs one statement that changes rows as a transaction of its own and reads
+// the one row it returns; [ErrNotFound] when it returned none.
+func (d *DB) Once(ctx context.Context, dest any, query string, args ...any) error {
+	s, err := d.tx.prepared(ctx, query)
+	if err != nil {
+		return err
+	}
+	return s.GetContext(ctx, dest, args...)
 }
 
 // Get reads one row into dest; [ErrNotFound] when there is none.
 func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error {
-	s, err := d.prepared(ctx, query)
+	s, err := d.read.prepared(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -94,7 +173,7 @@ func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error
 
 // Select reads all rows into the slice dest points to.
 func (d *DB) Select(ctx context.Context, dest any, query string, args ...any) error {
-	s, err := d.prepared(ctx, query)
+	s, err := d.read.prepared(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -103,7 +182,7 @@ func (d *DB) Select(ctx context.Context, dest any, query string, args ...any) er
 
 // Query streams rows; the caller closes them.
 func (d *DB) Query(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
-	s, err := d.prepared(ctx, query)
+	s, err := d.read.prepared(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +203,7 @@ type Tx struct {
 func (d *DB) InTx(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
 	for try := 0; ; try++ {
 		err := d.once(ctx, f)
-		if err == nil || try == 4 || !isRetryable(err) {
+		if err == nil || try == 4 || !Retryable(err) {
 			return err
 		}
 		wait := time.Duration(1+rand.IntN(5<<try)) * time.Millisecond
@@ -137,7 +216,7 @@ func (d *DB) InTx(ctx context.Context, f func(ctx context.Context, tx *Tx) error
 }
 
 func (d *DB) once(ctx context.Context, f func(ctx context.Context, tx *Tx) error) (err error) {
-	x, err := d.x.BeginTxx(ctx, nil)
+	x, err := d.tx.BeginTxx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("couldn't begin: %w", err)
 	}
@@ -208,7 +287,7 @@ func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error)
 }
 
 func (t *Tx) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
-	s, err := t.db.prepared(ctx, query)
+	s, err := t.db.tx.prepared(ctx, query)
 	if err != nil {
 		return nil, err
 	}

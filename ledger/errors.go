@@ -16,9 +16,9 @@ func Constraint(err error) string {
 	return ""
 }
 
-// isRetryable tells the two errors by which PostgreSQL asks for the transaction to
+// Retryable tells the two errors by which PostgreSQL asks for the transaction to
 // be run again: serialization_failure and deadlock_detected.
-func isRetryable(err error) bool {
+func Retryable(err error) bool {
 	var e *pq.Error
 	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }

@@ -98,7 +98,7 @@ func ping(ctx context.Context, l *pq.Listener) {
 // Notify sends one hint. Not for begin and finish: PostgreSQL serialises the commits
 // of transactions that notify.
 func (d *DB) Notify(ctx context.Context, channel, payload string) error {
-	if _, err := d.x.ExecContext(ctx, `SELECT pg_notify($1, $2)`, channel, payload); err != nil {
+	if _, err := d.read.ExecContext(ctx, `SELECT pg_notify($1, $2)`, channel, payload); err != nil {
 		return fmt.Errorf("couldn't notify %s: %w", channel, err)
 	}
 	return nil

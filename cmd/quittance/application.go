@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
 
+	"quittance/handlers/api"
 	"quittance/ledger"
+	"quittance/reconcile/access"
+	"quittance/reconcile/effects"
+	"quittance/reconcile/notify"
 	"quittance/reconcile/policy"
 	"quittance/web"
 )
@@ -20,42 +24,69 @@ type application struct {
 }
 
 // newApplication wires everything that serve runs.
-func newApplication(_ context.Context, c config, _ *policy.Policy, db *ledger.DB, log *slog.Logger) (application, error) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "alive") })
-	mux.HandleFunc("GET /readyz", readiness(db))
-	put := func(context.Context, *policy.Policy) error { return nil } // until there is an engine to put it in
-	return application{handler: mux, loops: []func(context.Context){
-		func(ctx context.Context) { watchPolicy(ctx, c.Policy, put, log) },
+func newApplication(ctx context.Context, c config, rules *policy.Policy, db *ledger.DB, log *slog.Logger) (application, error) {
+	hub := notify.NewHub()
+	engine, err := effects.New(ctx, db, rules, hub, log)
+	if err != nil {
+		return application{}, err
+	}
+	if err := engine.Arrive(ctx, c.Place, c.Restored); err != nil {
+		return application{}, err
+	}
+	who := access.New(db)
+	if err := who.Bootstrap(ctx, string(c.BootstrapAdminToken), string(c.BootstrapAgentToken)); err != nil {
+		return application{}, err
+	}
+
+	options := web.Options{Log: log}
+	if c.PublicURL != "" {
+		options.TrustedOrigins = []string{c.PublicURL}
+	}
+	router, err := web.New(options)
+	if err != nil {
+		return application{}, err
+	}
+	err = api.Register(router, api.Options{
+		Engine: engine, Access: who, PublicURL: c.PublicURL, Version: version(), Ready: readiness(db, engine),
+	})
+	if err != nil {
+		return application{}, err
+	}
+	return application{handler: router, loops: []func(context.Context){
+		engine.Loops,
+		func(ctx context.Context) {
+			if err := hub.Run(ctx, db); err != nil && ctx.Err() == nil {
+				log.Error("hints from other servers are not heard; waiters re-read every few seconds", "error", err)
+			}
+		},
+		func(ctx context.Context) { watchPolicy(ctx, c.Policy, engine.SetPolicy, log) },
 	}}, nil
 }
 
-// readyLimit is shorter than the time-outs that probes usually have.
-const readyLimit = 2 * time.Second
+// Limits of readiness: shorter than the time-outs that probes usually have, and
+// several paces of the loops.
+const (
+	readyLimit = 2 * time.Second
+	loopLimit  = 15 * time.Second
+)
 
-// readiness answers 200 when a request could be served: the database answers and the
-// server is not stopping.
-func readiness(db *ledger.DB) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+// readiness says why a request could not be served well now.
+func readiness(db *ledger.DB, engine *effects.Engine) func(context.Context) error {
+	started := time.Now()
+	return func(ctx context.Context) error {
 		select {
-		case <-web.Stopping(r.Context()):
-			answer(w, http.StatusServiceUnavailable, "stopping")
-			return
+		case <-web.Stopping(ctx):
+			return errors.New("stopping")
 		default:
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), readyLimit)
+		ctx, cancel := context.WithTimeout(ctx, readyLimit)
 		defer cancel()
 		if err := db.Pool().PingContext(ctx); err != nil {
-			answer(w, http.StatusServiceUnavailable, "no database")
-			return
+			return errors.New("no database")
 		}
-		answer(w, http.StatusOK, "ready")
+		if last := engine.LastLoop(); time.Since(started) > loopLimit && time.Since(last) > loopLimit {
+			return errors.New("the loops have stopped")
+		}
+		return nil
 	}
-}
-
-func answer(w http.ResponseWriter, status int, state string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"state": state})
 }

@@ -136,3 +136,47 @@ func PolicySource(ctx context.Context, r ledger.Reader, digest []byte) (string, 
 	}
 	return s, nil
 }
+
+// Identity is what tells one database from its copies.
+type Identity struct {
+	Environment      string `db:"environment"`
+	SystemIdentifier string `db:"system_identifier"`
+	Timeline         int64  `db:"timeline"`
+	Outward          bool   `db:"outward"`
+}
+
+// Stored is the identity this database was last started with, locked for a change.
+func Stored(ctx context.Context, tx *ledger.Tx) (Identity, error) {
+	var i Identity
+	err := tx.Get(ctx, &i, `
+		SELECT COALESCE(environment, '') AS environment, COALESCE(system_identifier, '') AS system_identifier,
+			COALESCE(timeline, 0) AS timeline, outward
+		FROM installation FOR UPDATE`)
+	if err != nil {
+		return i, fmt.Errorf("couldn't read the installation's mark: %w", err)
+	}
+	return i, nil
+}
+
+// Live is the identity of the server that answers now, as far as PostgreSQL tells.
+func Live(ctx context.Context, r ledger.Reader) (Identity, error) {
+	var i Identity
+	err := r.Get(ctx, &i, `
+		SELECT '' AS environment, s.system_identifier::text AS system_identifier, c.timeline_id AS timeline, true AS outward
+		FROM pg_control_system() s, pg_control_checkpoint() c`)
+	if err != nil {
+		return i, fmt.Errorf("couldn't read the database's identity: %w", err)
+	}
+	return i, nil
+}
+
+// Store keeps the identity.
+func Store(ctx context.Context, tx *ledger.Tx, i Identity) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE installation SET environment = $1, system_identifier = $2, timeline = $3, outward = $4`,
+		i.Environment, i.SystemIdentifier, i.Timeline, i.Outward)
+	if err != nil {
+		return fmt.Errorf("couldn't store the installation's mark: %w", err)
+	}
+	return nil
+}

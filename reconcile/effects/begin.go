@@ -7,7 +7,6 @@ import (
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
-	"quittance/ledger/money"
 	"quittance/ledger/runs"
 	"quittance/reconcile/canon"
 	"quittance/reconcile/policy"
@@ -183,29 +182,19 @@ func (p *prepared) cause() map[string]string {
 }
 
 func vendorKey(x *effect, r *run) string {
-	return canon.VendorKey(fmt.Sprint(r.Account), r.RunID, canon.Key(x.Key).String())
+	return canon.VendorKey(accountText(r.Account), r.RunID, canon.Key(x.Key).String())
 }
 
 // newEffect makes the row of a first begin; its state is decided next.
 func (w *work) newEffect(p *prepared, c call, r *run) *effect {
 	b := p.Begin
+	x := &effect{run: r, isNew: true, text: p.text, ctx: string(b.Context), Row: &store.Row{
+		Intent: intentOf(p, c), Standing: store.Standing{Fence: w.sys.FenceBase},
+	}}
 	if p.newID == "" {
 		p.newID = newID()
 	}
-	x := &effect{run: r, isNew: true, text: p.text, ctx: string(b.Context), Row: &store.Row{
-		Intent: store.Intent{
-			ID: p.newID, Account: r.Account, Run: r.ID, Key: c.key[:], ClientKey: b.Key, Tool: b.Tool, Occurrence: b.Occurrence,
-			CallDigest: c.digest[:], BusinessKey: c.businessKey, Claim: c.claim[:], CallClaim: c.callClaim,
-			Summary: cut(c.tool.Summary(p.args), 4000), CallID: b.CallID, ClientTime: b.ClientTime, OpenedAt: ledger.At(w.now),
-		},
-		Standing: store.Standing{Fence: w.sys.FenceBase},
-	}}
-	amount, problem := c.tool.Amount(p.args)
-	if amount != nil {
-		x.setAmount(*amount)
-	} else {
-		x.AmountProblem = problem
-	}
+	x.ID, x.Account, x.Run, x.OpenedAt = p.newID, r.Account, r.ID, ledger.At(w.now)
 	if before := w.keys[runKey{r.ID, string(c.before[:])}]; before != nil && before.Tool == b.Tool {
 		x.RepeatOf = before.ID
 	} else if holder := w.effects[w.claims[string(c.claim[:])]]; holder != nil && holder.Run == r.ID && holder.ID != x.ID {
@@ -215,9 +204,20 @@ func (w *work) newEffect(p *prepared, c call, r *run) *effect {
 	return x
 }
 
-func (x *effect) setAmount(a money.Amount) {
-	d := a.Asset().Decimals
-	x.Amount, x.Currency, x.Decimals = a.Atomic().String(), a.Asset().Code, &d
+// intentOf is what a begin asks for, less what only the database knows.
+func intentOf(p *prepared, c call) store.Intent {
+	b := p.Begin
+	in := store.Intent{
+		Key: c.key[:], ClientKey: b.Key, Tool: b.Tool, Occurrence: b.Occurrence, CallDigest: c.digest[:], BusinessKey: c.businessKey,
+		Claim: c.claim[:], CallClaim: c.callClaim, Summary: cut(c.tool.Summary(p.args), 4000), CallID: b.CallID, ClientTime: b.ClientTime,
+	}
+	if amount, problem := c.tool.Amount(p.args); amount != nil {
+		d := amount.Asset().Decimals
+		in.Amount, in.Currency, in.Decimals = amount.Atomic().String(), amount.Asset().Code, &d
+	} else {
+		in.AmountProblem = problem
+	}
+	return in
 }
 
 // newAttempt raises the fence and starts the clock of an attempt.

@@ -29,6 +29,17 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 		}
 	}
 
+	if x.Tool != f.Tool {
+		// Only now is it known whose policy says what to redact.
+		var r *Refusal
+		if p.result, r = w.e.again(p.result, x.Tool, "/result", f.Result); r == nil {
+			p.failure, r = w.e.again(p.failure, x.Tool, "/error", f.Error)
+		}
+		if r != nil {
+			p.refuse(r)
+			return nil
+		}
+	}
 	ev := w.finishEvent(p, x, owned)
 	equal := ev.equal(p, x)
 	m, err := w.step(x, ev.Event, "finish", map[string]any{"fence": f.Fence, "outcome": cut(f.Outcome, 256)}, func(m Move) {
@@ -67,6 +78,14 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 			Detail: "The effect is not open to this finish any more. It is kept as evidence."})
 	}
 	return nil
+}
+
+// again keeps a text once more when its tool has pointers of its own to redact.
+func (e *Engine) again(k kept, tool, at string, raw []byte) (kept, *Refusal) {
+	if len(raw) == 0 || len(e.Policy().Tool(tool).Redact) == len(e.Policy().Tool("").Redact) {
+		return k, nil
+	}
+	return e.keep(at, tool, raw)
 }
 
 // finishEvent is a finish as the state table sees it.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -146,7 +147,8 @@ func (e *Engine) arguments(p *prepared, tool string, raw []byte) *Refusal {
 	if len(raw) > ArgumentLimit {
 		return &Refusal{Code: CodeTooLarge, Pointer: "/arguments", Detail: fmt.Sprintf("The arguments are %d bytes; at most %d are accepted.", len(raw), ArgumentLimit)}
 	}
-	if _, err := canon.ParseObject(raw); err != nil {
+	var err error
+	if p.args, err = canon.ParseObject(raw); err != nil {
 		return badJSON("/arguments", err)
 	}
 	return e.redactArguments(p, e.Policy().Tool(tool), raw)
@@ -156,7 +158,7 @@ func (e *Engine) arguments(p *prepared, tool string, raw []byte) *Refusal {
 // from: after redaction.
 func (e *Engine) redactArguments(p *prepared, t *policy.Tool, raw []byte) *Refusal {
 	clean, changed, err := e.redact.JSON(raw, t.Redact, t.Keep())
-	if err == nil {
+	if err == nil && (changed || p.redacted) {
 		p.args, err = canon.ParseObject(clean)
 	}
 	if err != nil {
@@ -230,27 +232,31 @@ func (e *Engine) prepareFinish(p *prepared, f *Finish) *Refusal {
 }
 
 // keep redacts a JSON text, or cuts one that is too long to size and digest. The
-// size and digest are of what was sent.
+// size is of what was sent, the digest of what is left after redaction: a digest of
+// a short secret could be guessed.
 func (e *Engine) keep(at, tool string, raw []byte) (kept, *Refusal) {
 	if len(raw) == 0 {
 		return kept{}, nil
 	}
-	v, err := canon.Parse(raw)
-	if err != nil {
-		return kept{}, badJSON(at, err)
+	k := kept{stored: Stored{Size: int64(len(raw)), Limit: ResultLimit, Cut: len(raw) > ResultLimit}}
+	clean := raw
+	if k.stored.Cut {
+		if !json.Valid(raw) {
+			return kept{}, invalid(at, "It is not JSON.")
+		}
+	} else {
+		var err error
+		if k.value, err = canon.Parse(raw); err != nil {
+			return kept{}, badJSON(at, err)
+		}
+		t := e.Policy().Tool(tool)
+		if clean, _, err = e.redact.JSON(raw, t.Redact, t.Keep()); err != nil {
+			return kept{}, badJSON(at, err)
+		}
+		k.text = string(clean)
 	}
-	sum := sha256.Sum256(raw)
-	k := kept{value: v, stored: Stored{Size: int64(len(raw)), Digest: hex.EncodeToString(sum[:]), Limit: ResultLimit}}
-	t := e.Policy().Tool(tool)
-	clean, _, err := e.redact.JSON(raw, t.Redact, t.Keep())
-	if err != nil {
-		return kept{}, badJSON(at, err)
-	}
-	if len(clean) > ResultLimit {
-		k.stored.Cut = true
-		return k, nil
-	}
-	k.text = string(clean)
+	sum := sha256.Sum256(clean)
+	k.stored.Digest = hex.EncodeToString(sum[:])
 	return k, nil
 }
 
@@ -287,7 +293,7 @@ func (e *Engine) callOf(run *runs.Row, opened *policy.Policy, p *prepared, tool 
 			c.before = canon.EffectKey(run.RunID, tool, stable, occurrence-1)
 		}
 	}
-	account := strconv.FormatInt(run.Account, 10)
+	account := accountText(run.Account)
 	if c.tool.HasBusinessKey() {
 		key, missing, err := c.tool.BusinessKey(args)
 		switch {
@@ -303,6 +309,9 @@ func (e *Engine) callOf(run *runs.Row, opened *policy.Policy, p *prepared, tool 
 	c.callClaim, c.claim = true, canon.CallClaim(account, tool, c.digest)
 	return c, nil
 }
+
+// accountText is how an account goes into a key.
+func accountText(account int64) string { return strconv.FormatInt(account, 10) }
 
 // keyOf reads a key as a finish gives it: 64 hex digits, or one the client minted.
 func keyOf(run, text string) (key canon.Key) {

@@ -70,8 +70,8 @@ func (e *Engine) runView(ctx context.Context, account int64, runID string) (view
 	}
 	if row.State == runs.Paused {
 		var due []string
-		var now time.Time
-		if err := e.db.Get(ctx, &now, `SELECT clock_timestamp()`); err != nil {
+		now, err := e.db.Now(ctx)
+		if err != nil {
 			return view, next, err
 		}
 		for _, x := range blocking {
