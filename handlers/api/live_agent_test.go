@@ -169,8 +169,17 @@ func TestBC005_APermissionIsUsedUp(t *testing.T) {
 	l := start(t)
 	args := map[string]string{"amount": "80.00", "currency": "EUR"}
 	id := l.lose(l.open("r"), "create_payout", args)
-	_, err := l.decide(l.operator, id, client.VerdictNotTaken)
+	v, err := l.operator.Effect(t.Context(), id)
 	must(t, err)
+	if v.Moment == nil {
+		t.Fatal("nobody says when the payment can no longer land")
+	}
+	// An earlier verdict would have to be confirmed: the request may still be under way.
+	time.Sleep(time.Until(v.Moment.Add(10 * time.Millisecond)))
+	answer, err := l.decide(l.operator, id, client.VerdictNotTaken)
+	if err != nil || answer.Early {
+		t.Fatalf("%+v %v", answer, err)
+	}
 	r := l.openWhenReady("r")
 	out, err := r.Do(t.Context(), "create_payout", args, func(_ context.Context, c client.Call) (any, error) {
 		if c.Attempt != 2 {
