@@ -84,8 +84,10 @@ func MoveClaim(ctx context.Context, tx *ledger.Tx, digest []byte, from, to strin
 const holds = `(e.state <> 'failed' AND NOT (e.state = 'cancelled' AND e.released) AND NOT (e.state = 'taken' AND e.call_claim))`
 
 // DropClaims lets go of claims that effects[i] holds on digests[i]: each falls back
-// to the latest other effect that still holds the same business key, and is deleted
-// only when there is none. Effects that hold nothing are passed over.
+// to the latest other effect that still holds the same business key. It is deleted
+// only when there is none and effects[i] has no use for it either. Effects that hold
+// nothing are passed over. The caller holds the claims' locks: an heir that was added
+// under them must be in this statement's snapshot.
 func DropClaims(ctx context.Context, tx *ledger.Tx, digests [][]byte, effects []string) error {
 	_, err := tx.Exec(ctx, `
 		WITH gone AS (
@@ -102,7 +104,8 @@ func DropClaims(ctx context.Context, tx *ledger.Tx, digests [][]byte, effects []
 		)
 		DELETE FROM business_claims c USING gone g
 		WHERE c.digest = g.digest AND c.effect_id = g.effect_id
-		AND NOT EXISTS (SELECT 1 FROM heir h WHERE h.digest = g.digest)`,
+		AND NOT EXISTS (SELECT 1 FROM heir h WHERE h.digest = g.digest)
+		AND NOT EXISTS (SELECT 1 FROM effects e WHERE e.id = g.effect_id AND `+holds+`)`,
 		pq.ByteaArray(digests), pq.Array(effects))
 	if err != nil {
 		return fmt.Errorf("couldn't let go of claims: %w", err)
@@ -110,17 +113,33 @@ func DropClaims(ctx context.Context, tx *ledger.Tx, digests [][]byte, effects []
 	return nil
 }
 
-// Sharing loads every other effect with one of the claims, whatever its state.
-func Sharing(ctx context.Context, r ledger.Reader, digest []byte, but string) ([]*Row, error) {
-	var rows []*Row
-	err := r.Select(ctx, &rows, `
-		SELECT `+columns+`
-		FROM effects e LEFT JOIN business_claims c ON c.digest = e.claim
-		WHERE (e.claim = $1 OR e.claim_was = $1) AND e.id <> $2::uuid
-		ORDER BY e.opened_at DESC, e.id DESC
-		LIMIT 200`, digest, but)
+// OpenOverlap tells whether any other effect with the claim may still take effect:
+// one that is neither held itself, nor taken, failed, or cancelled and released.
+func OpenOverlap(ctx context.Context, r ledger.Reader, digest []byte, but string) (open bool, err error) {
+	err = r.Get(ctx, &open, `
+		SELECT EXISTS (SELECT 1 FROM effects
+			WHERE (claim = $1 OR claim_was = $1) AND id <> $2::uuid
+			AND NOT (state IN ('held','taken','failed') OR (state = 'cancelled' AND released)))`, digest, but)
 	if err != nil {
-		return nil, fmt.Errorf("couldn't find effects with the same business key: %w", err)
+		return false, fmt.Errorf("couldn't look for open effects with the same business key: %w", err)
+	}
+	return open, nil
+}
+
+// Allowed is an effect that a person allowed over others and that has not begun.
+type Allowed struct {
+	ID  string `db:"id"`
+	Run int64  `db:"run_id"`
+}
+
+// AllowedOver lists the other effects with the claim whose allow is not used yet.
+func AllowedOver(ctx context.Context, r ledger.Reader, digest []byte, but string) ([]Allowed, error) {
+	var rows []Allowed
+	err := r.Select(ctx, &rows, `
+		SELECT id, run_id FROM effects
+		WHERE claim = $1 AND id <> $2::uuid AND state = 'cleared' AND why = 'allowed' ORDER BY run_id, id`, digest, but)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't find allowed effects with the same business key: %w", err)
 	}
 	return rows, nil
 }

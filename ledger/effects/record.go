@@ -101,6 +101,19 @@ func Record(ctx context.Context, tx *ledger.Tx, ev []Evidence, ds []Decision, cs
 		len(cs), cs)
 }
 
+// Contradicted tells whether evidence with the same fence, verdict and reference has
+// contradicted the effect before.
+func Contradicted(ctx context.Context, r ledger.Reader, v Evidence) (found bool, err error) {
+	err = r.Get(ctx, &found, `
+		SELECT EXISTS (SELECT 1 FROM contradictions k JOIN evidence v ON v.id = k.evidence_id
+			WHERE k.effect_id = $1::uuid AND v.source IN ('agent','late_agent') AND COALESCE(v.fence, 0) = $2
+			AND v.verdict = $3 AND COALESCE(v.reference, '') = $4)`, v.Effect, v.Fence, v.Verdict, v.Reference)
+	if err != nil {
+		return false, fmt.Errorf("couldn't look for a contradiction: %w", err)
+	}
+	return found, nil
+}
+
 // Acknowledge closes every open contradiction of an effect and says how many.
 func Acknowledge(ctx context.Context, tx *ledger.Tx, effect string, at time.Time, person int64, note string, recovery bool) (int, error) {
 	word := "no"

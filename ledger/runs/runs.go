@@ -86,16 +86,17 @@ func Get(ctx context.Context, r ledger.Reader, account int64, name string) (*Row
 	return &row, nil
 }
 
-// Add opens a run unless it exists. The run it opens is ready: nobody holds it yet.
-func Add(ctx context.Context, tx *ledger.Tx, account int64, name, agent string, policy []byte, at time.Time) error {
-	_, err := tx.Exec(ctx, `
+// Add opens a run unless it exists, and says whether it did. The run it opens is
+// ready: nobody holds it yet.
+func Add(ctx context.Context, tx *ledger.Tx, account int64, name, agent string, policy []byte, at time.Time) (bool, error) {
+	n, err := tx.Exec(ctx, `
 		INSERT INTO runs (account_id, run_id, agent, policy, state, epoch, opened_at, changed_at, resumable_since)
 		SELECT $1, $2, $3, $4, 'ready', fence_base, $5, $5, $5 FROM installation
 		ON CONFLICT (account_id, run_id) DO NOTHING`, account, name, agent, policy, at)
 	if err != nil {
-		return fmt.Errorf("couldn't open a run: %w", err)
+		return false, fmt.Errorf("couldn't open a run: %w", err)
 	}
-	return nil
+	return n == 1, nil
 }
 
 // Take gives the lease to a new holder under a higher epoch. [ErrLost] when the run

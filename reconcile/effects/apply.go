@@ -140,15 +140,13 @@ func (e *Engine) together(ctx context.Context, ops []*prepared) error {
 
 func (e *Engine) attempt(ctx context.Context, ops []*prepared, careful bool) error {
 	var w *work
-	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
+	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
 		for _, p := range ops {
 			if p.refusal == nil {
 				*p.answer = Answer{}
 			}
 		}
-		if w, err = e.work(ctx, tx); err != nil {
-			return err
-		}
+		w = e.work(ctx, tx)
 		return w.apply(ctx, ops, careful)
 	})
 	if err == nil {
@@ -189,7 +187,7 @@ func (w *work) apply(ctx context.Context, ops []*prepared, careful bool) error {
 	if err := w.claimsFor(ctx, ops, calls); err != nil {
 		return err
 	}
-	owned, err := w.ownedReferences(ctx, ops, careful)
+	owned, err := w.ownedReferences(ctx, ops, calls, careful)
 	if err != nil {
 		return err
 	}

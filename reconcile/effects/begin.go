@@ -103,6 +103,10 @@ func (w *work) beginEffect(ctx context.Context, p *prepared, c call, r *run, x *
 			ev.Kept = kept
 		}
 		ev.NoKey = len(c.missing) > 0
+		if p.newID == "" {
+			// Another begin of the batch took the claim and was then refused.
+			p.newID = w.unborn(c.claim[:])
+		}
 		x = w.newEffect(p, c, r)
 		ev.ClaimTaken = w.claimTaken(c.tool, c.claim[:], r.ID, x.ID)
 	} else {

@@ -3,6 +3,7 @@ package effects
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
@@ -122,6 +123,11 @@ func (w *work) letGo(ctx context.Context) error {
 		delete(w.claims, string(d.digest))
 	}
 	w.dropped = nil
+	// Locked in a statement of its own: whoever looked at a claim before us and was
+	// held because of it is then seen as its heir.
+	if _, err := store.LockClaims(ctx, w.tx, digests); err != nil {
+		return err
+	}
 	return store.DropClaims(ctx, w.tx, digests, ids)
 }
 
@@ -133,14 +139,11 @@ func (w *work) withdrawAllows(ctx context.Context) error {
 	list := w.withdraw
 	w.withdraw = nil
 	for _, c := range list {
-		others, err := store.Sharing(ctx, w.tx, c.digest, c.effect)
+		others, err := store.AllowedOver(ctx, w.tx, c.digest, c.effect)
 		if err != nil {
 			return err
 		}
 		for _, o := range others {
-			if o.State != Cleared || o.Why != WhyAllowed || !bytes.Equal(o.Claim, c.digest) {
-				continue
-			}
 			if w.runs[o.Run] == nil {
 				if err := w.lock(ctx, nil, nil, []int64{o.Run}); err != nil {
 					return err
@@ -151,10 +154,14 @@ func (w *work) withdrawAllows(ctx context.Context) error {
 				return err
 			}
 			x := w.effects[o.ID]
-			if _, err := w.step(x, Event{Kind: KWithdraw}, "withdrawn", map[string]string{"reopened": c.effect}, nil); err != nil {
+			m, err := w.step(x, Event{Kind: KWithdraw}, "withdrawn", map[string]string{"reopened": c.effect}, nil)
+			if err != nil {
 				return err
 			}
-			w.dropped = append(w.dropped, claimOf{x.Claim, x.ID})
+			w.hint(x.run)
+			if m.To == Held { // it may have begun while its run was waited for
+				w.dropped = append(w.dropped, claimOf{x.Claim, x.ID})
+			}
 		}
 	}
 	return nil
@@ -186,12 +193,7 @@ func (w *work) claimsFor(ctx context.Context, ops []*prepared, calls []call) err
 			}
 			continue
 		}
-		x := w.effects[p.Finish.EffectID]
-		if p.Finish.EffectID == "" {
-			r := w.names[runName{p.Finish.Account, p.Finish.RunID}]
-			x = w.keys[runKey{r.ID, string(calls[i].key[:])}]
-		}
-		switch {
+		switch x := w.finished(p, calls[i]); {
 		case x == nil:
 		case x.State != InFlight:
 			look = append(look, x.Claim)
@@ -200,24 +202,53 @@ func (w *work) claimsFor(ctx context.Context, ops []*prepared, calls []call) err
 			owners = append(owners, x.ClaimOwner)
 		}
 	}
-	if len(take) > 0 {
+	if err := w.readOnly(ctx, owners); err != nil {
+		return err
+	}
+	if err := w.lockClaims(ctx, look...); err != nil {
+		return err
+	}
+	return w.takeOrLook(ctx, take)
+}
+
+// takeOrLook takes claims, or locks those that somebody holds. A holder may let go
+// between the two: then it is tried again, since an effect that neither has its claim
+// nor knows who has must not begin.
+func (w *work) takeOrLook(ctx context.Context, take []store.Claim) error {
+	for len(take) > 0 {
 		got, err := store.TakeClaims(ctx, w.tx, take)
 		if err != nil {
 			return err
 		}
+		var others [][]byte
 		for _, c := range take {
 			if got[string(c.Digest)] {
 				w.claims[string(c.Digest)] = c.Effect
 				w.fresh = append(w.fresh, claimOf{c.Digest, c.Effect})
 			} else {
-				look = append(look, c.Digest)
+				others = append(others, c.Digest)
 			}
 		}
+		if err := w.lockClaims(ctx, others...); err != nil {
+			return err
+		}
+		take = slices.DeleteFunc(take, func(c store.Claim) bool { return w.claims[string(c.Digest)] != "" })
+		for _, c := range take {
+			delete(w.claims, string(c.Digest))
+		}
 	}
-	if err := w.readOnly(ctx, owners); err != nil {
-		return err
+	return nil
+}
+
+// unborn is the id for which this batch took a claim without an effect coming of it;
+// "" for none.
+func (w *work) unborn(claim []byte) string {
+	for _, c := range w.fresh {
+		if bytes.Equal(c.digest, claim) && w.effects[c.effect] == nil {
+			return c.effect
+		}
 	}
-	return w.lockClaims(ctx, look...)
+	return ""
 }
 
 // dropUnused gives back claims that were taken for begins which were then refused.

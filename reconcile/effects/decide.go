@@ -140,15 +140,13 @@ func (e *Engine) onEffect(ctx context.Context, id string, f func(ctx context.Con
 	var refusal *Refusal
 	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
 		refusal = nil
-		if w, err = e.work(ctx, tx); err != nil {
+		w = e.work(ctx, tx)
+		if err = w.lock(ctx, nil, []string{id}, nil); err != nil {
 			return err
 		}
 		if w.sys.Behind() {
 			refusal = logBehind()
 			return nil
-		}
-		if err = w.lock(ctx, nil, []string{id}, nil); err != nil {
-			return err
 		}
 		if err = w.load(ctx, store.Wanted{IDs: []string{id}}); err != nil {
 			return err
@@ -202,8 +200,8 @@ func (v *verdict) judge(ctx context.Context) (*Refusal, error) {
 	case VerdictSendBack:
 		return v.sendBack()
 	}
-	if r, done := v.already(); done {
-		return r, nil
+	if r, done, err := v.already(); done {
+		return r, err
 	}
 	if v.Version != x.Version {
 		return &Refusal{Code: CodeStale, EffectID: x.ID, State: string(x.State), Version: x.Version,
@@ -240,15 +238,11 @@ func (v *verdict) event(ctx context.Context) (Event, *Refusal, error) {
 	ev := Event{Kind: KPerson, Verdict: v.Verdict, TwoClaim: v.twoClaim(x)}
 	switch v.Verdict {
 	case VerdictAllow:
-		others, err := store.Sharing(ctx, v.tx, x.Claim, x.ID)
+		open, err := store.OpenOverlap(ctx, v.tx, x.Claim, x.ID)
 		if err != nil {
 			return ev, nil, err
 		}
-		ev.OverlapsClosed = true
-		for _, o := range others {
-			ok := o.State == Held || o.State == Taken || o.State == Failed || o.State == Cancelled && o.Released
-			ev.OverlapsClosed = ev.OverlapsClosed && ok
-		}
+		ev.OverlapsClosed = !open
 	case VerdictSameAs:
 		if err := v.readOnly(ctx, missing(v.effects, v.SameAs)); err != nil {
 			return ev, nil, err
@@ -334,14 +328,22 @@ func (v *verdict) carryOut(ctx context.Context, ev Event, first *store.Decision)
 	if m.Contradiction {
 		w.contradicted(x, contradictionKind(m), d.Evidence)
 	}
-	if w.mayRelease(x) { // a hold of 0 s
-		if _, err := w.step(x, Event{Kind: KRelease}, "released", nil, nil); err != nil {
-			return err
-		}
+	if err := v.releaseNow(); err != nil {
+		return err
 	}
 	v.finish(d)
 	w.hint(x.run)
 	return nil
+}
+
+// releaseNow makes a decision visible with its own transaction when nothing has to be
+// waited for: a hold of 0 s, or a confirmation after it.
+func (v *verdict) releaseNow() error {
+	if !v.mayRelease(v.x) {
+		return nil
+	}
+	_, err := v.step(v.x, Event{Kind: KRelease}, "released", nil, nil)
+	return err
 }
 
 // releaseTime is when a person's decision becomes visible to agents, and whether it
@@ -421,25 +423,24 @@ func (v *verdict) again(d store.Decision) (*Refusal, error) {
 
 // already answers a verdict on an effect that is decided; done is false where a new
 // decision may still be made.
-func (v *verdict) already() (*Refusal, bool) {
+func (v *verdict) already() (r *Refusal, done bool, err error) {
 	x := v.x
 	if x.State == InFlight || x.State == Interrupted || x.State == Held {
-		return nil, false
+		return nil, false, nil
 	}
 	same := x.DecidedBy == ByPerson && verdictOf(x) == v.Verdict && x.SameAs == v.SameAs &&
 		(v.Reference == "" || v.Reference == x.Reference)
 	if same {
-		v.agree()
-		return nil, true
+		return nil, true, v.agree()
 	}
 	if x.State == Cleared && (v.Verdict == VerdictTaken || v.Verdict == VerdictStop) && x.DecidedBy != ByPerson {
-		return nil, false
+		return nil, false, nil
 	}
 	if x.State == Cleared && (v.Verdict == VerdictTaken || v.Verdict == VerdictStop) && v.Version == x.Version {
-		return nil, false
+		return nil, false, nil
 	}
 	return &Refusal{Code: CodeDecided, EffectID: x.ID, State: string(x.State), Version: x.Version, Decided: decidedBy(x.Row, v.past),
-		Detail: "Somebody has decided this already."}, true
+		Detail: "Somebody has decided this already."}, true, nil
 }
 
 func verdictOf(x *effect) Verdict {
@@ -463,7 +464,7 @@ func verdictOf(x *effect) Verdict {
 // agree is the same verdict once more: a confirmation when the first was made too
 // early and the moment has passed, a second opinion from somebody else, or a double
 // click.
-func (v *verdict) agree() {
+func (v *verdict) agree() error {
 	x := v.x
 	var first store.Decision
 	for _, d := range v.past {
@@ -480,17 +481,22 @@ func (v *verdict) agree() {
 		}
 		v.wait(x)
 		d := v.row("confirm")
-		if err := v.record(x, "confirmed", map[string]any{"decision": d.ID, "person": v.by.ID}); err == nil {
-			v.settle[x.run.ID] = x.run
-			v.hint(x.run)
-			v.finish(d)
+		if err := v.record(x, "confirmed", map[string]any{"decision": d.ID, "person": v.by.ID}); err != nil {
+			return err
 		}
+		v.settle[x.run.ID] = x.run
+		v.hint(x.run)
+		if err := v.releaseNow(); err != nil {
+			return err
+		}
+		v.finish(d)
 	case first.Person != v.by.ID:
 		v.answer.Concurring = true
 		v.finish(v.row("concur"))
 	default:
 		v.answer = DecideAnswer{EffectID: x.ID, State: string(x.State), Version: x.Version, ReleaseAt: x.ReleaseAt.Time, Early: x.Early}
 	}
+	return nil
 }
 
 // moveClaim gives the business key to an effect that was allowed over another.

@@ -8,7 +8,6 @@ import (
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
-	"quittance/reconcile/canon"
 )
 
 func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.Reference]string) error {
@@ -16,17 +15,13 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 		return nil
 	}
 	f := p.Finish
-	var x *effect
-	if f.EffectID != "" {
-		if x = w.effects[f.EffectID]; x == nil || x.Account != f.Account {
-			p.refuse(&Refusal{Code: CodeNotFound, Detail: "There is no such effect."})
-			return nil
-		}
-	} else {
-		r := w.names[runName{f.Account, f.RunID}]
-		if x = w.keys[runKey{r.ID, string(c.key[:])}]; x == nil {
-			return w.keepFinish(ctx, p, c, r)
-		}
+	x := w.finished(p, c)
+	switch {
+	case x == nil && f.EffectID != "":
+		p.refuse(&Refusal{Code: CodeNotFound, Detail: "There is no such effect."})
+		return nil
+	case x == nil:
+		return w.keepFinish(ctx, p, c, w.names[runName{f.Account, f.RunID}])
 	}
 
 	if x.Tool != f.Tool {
@@ -40,7 +35,25 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 			return nil
 		}
 	}
+	if x.dirty {
+		// The schema judges each move; what an earlier operation of the batch did to this
+		// effect must be a move of its own.
+		if err := w.write(ctx); err != nil {
+			return err
+		}
+	}
+	paused := x.run.paused
+	if x.State == InFlight && !x.Deadline.After(w.now) {
+		// Time first: this finish is late.
+		if _, err := w.step(x, Event{Kind: KTime}, "interrupted", map[string]string{"by": "finish"}, nil); err != nil {
+			return err
+		}
+	}
 	ev := w.finishEvent(p, x, owned)
+	if known, err := w.contradictedBefore(ctx, x, ev, f); known || err != nil {
+		p.refuse(staleFence(x))
+		return err
+	}
 	equal := ev.equal(p, x)
 	m, err := w.step(x, ev.Event, "finish", map[string]any{"fence": f.Fence, "outcome": cut(f.Outcome, 256)}, func(m Move) {
 		switch m.To {
@@ -56,6 +69,9 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 	})
 	if err != nil {
 		return err
+	}
+	if !needsPerson(x) {
+		x.run.paused = paused
 	}
 	if x.State == Taken && x.Reference != "" {
 		owned[store.Reference{Account: x.Account, Tool: x.Tool, Ref: x.Reference}] = x.ID
@@ -74,10 +90,24 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 	case changed || equal:
 		p.answer.Finish = &FinishAnswer{EffectID: x.ID, State: string(x.State), Version: x.Version, Stored: p.result.stored}
 	default:
-		p.refuse(&Refusal{Code: CodeStaleFence, EffectID: x.ID, RunID: x.run.RunID, State: string(x.State), Version: x.Version,
-			Detail: "The effect is not open to this finish any more. It is kept as evidence."})
+		p.refuse(staleFence(x))
 	}
 	return nil
+}
+
+func staleFence(x *effect) *Refusal {
+	return &Refusal{Code: CodeStaleFence, EffectID: x.ID, RunID: x.run.RunID, State: string(x.State), Version: x.Version,
+		Detail: "The effect is not open to this finish any more. It is kept as evidence."}
+}
+
+// contradictedBefore tells whether the finish only repeats one that is on record as a
+// contradiction. A spool sends again what it got no answer to: that is no second
+// incident, and nothing to acknowledge once more.
+func (w *work) contradictedBefore(ctx context.Context, x *effect, ev finishEvent, f *Finish) (bool, error) {
+	if !Next(x.facts(), ev.Event).Contradiction {
+		return false, nil
+	}
+	return store.Contradicted(ctx, w.tx, store.Evidence{Effect: x.ID, Fence: f.Fence, Verdict: ev.verdict(), Reference: f.Reference})
 }
 
 // again keeps a text once more when its tool has pointers of its own to redact.
@@ -232,33 +262,35 @@ func raw(s string) json.RawMessage {
 }
 
 // ownedReferences looks up which effects the references of the batch already prove.
-// The unique index is the guard; this look is taken only after it has refused.
-func (w *work) ownedReferences(ctx context.Context, ops []*prepared, careful bool) (map[store.Reference]string, error) {
-	if !careful {
-		return map[store.Reference]string{}, nil
-	}
+// The unique index is the guard; this look is taken only after it has refused, and
+// for effects that are the same as another, whose reference they have to agree with.
+func (w *work) ownedReferences(ctx context.Context, ops []*prepared, calls []call, careful bool) (map[store.Reference]string, error) {
 	var accounts []int64
 	var tools, refs []string
-	for _, p := range ops {
+	for i, p := range ops {
 		if f := p.Finish; f != nil && f.Reference != "" && p.open() {
-			tool := f.Tool
-			if x := w.effects[f.EffectID]; x != nil {
-				tool = x.Tool
-			} else if r := w.names[runName{f.Account, f.RunID}]; r != nil {
-				if x := w.keys[runKey{r.ID, string(canonKey(r, f))}]; x != nil {
-					tool = x.Tool
-				}
+			x := w.finished(p, calls[i])
+			if x == nil || !careful && x.SameAs == "" {
+				continue
 			}
+			tool := x.Tool
 			accounts, tools, refs = append(accounts, f.Account), append(tools, tool), append(refs, f.Reference)
 		}
+	}
+	if len(refs) == 0 {
+		return map[store.Reference]string{}, nil
 	}
 	return store.OwnedReferences(ctx, w.tx, accounts, tools, refs)
 }
 
-func canonKey(r *run, f *Finish) []byte {
-	k := canon.Key{}
-	if f.Key != "" {
-		k = keyOf(r.RunID, f.Key)
+// finished is the effect that a finish names; nil when there is none.
+func (w *work) finished(p *prepared, c call) *effect {
+	f := p.Finish
+	if f.EffectID != "" {
+		if x := w.effects[f.EffectID]; x != nil && x.Account == f.Account {
+			return x
+		}
+		return nil
 	}
-	return k[:]
+	return w.keys[runKey{w.names[runName{f.Account, f.RunID}].ID, string(c.key[:])}]
 }

@@ -55,10 +55,7 @@ func (e *Engine) AcknowledgeGap(ctx context.Context, p Person, note string) erro
 		if !ok {
 			return &Refusal{Code: CodeNotAllowed, Detail: "There is no log gap to acknowledge."}
 		}
-		w, err := e.work(ctx, tx)
-		if err != nil {
-			return err
-		}
+		w := e.work(ctx, tx)
 		ids, err := runs.Unclosed(ctx, tx)
 		if err != nil {
 			return err

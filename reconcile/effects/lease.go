@@ -39,9 +39,7 @@ func (e *Engine) onRun(ctx context.Context, account int64, runID, position strin
 	var w *work
 	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
 		refusal = nil
-		if w, err = e.work(ctx, tx); err != nil {
-			return err
-		}
+		w = e.work(ctx, tx)
 		name := runName{account, runID}
 		if err = w.lock(ctx, []runName{name}, nil, nil); err != nil {
 			return err
@@ -189,7 +187,7 @@ func (e *Engine) Open(ctx context.Context, o Open) (Lease, error) {
 	var lease Lease
 	err := e.onRun(ctx, o.Account, o.RunID, o.LogPosition, func(ctx context.Context, w *work, r *run) (*Refusal, error) {
 		if r == nil {
-			err := runs.Add(ctx, w.tx, o.Account, o.RunID, o.Agent, policyDigest(e.Policy()), w.now)
+			added, err := runs.Add(ctx, w.tx, o.Account, o.RunID, o.Agent, policyDigest(e.Policy()), w.now)
 			if err == nil {
 				err = w.lock(ctx, []runName{{o.Account, o.RunID}}, nil, nil)
 			}
@@ -199,7 +197,10 @@ func (e *Engine) Open(ctx context.Context, o Open) (Lease, error) {
 			if r = w.names[runName{o.Account, o.RunID}]; r == nil {
 				return nil, fmt.Errorf("couldn't open run %q", o.RunID)
 			}
-			if err := w.runEvent(r, "run_opened", map[string]string{"agent": o.Agent}); err != nil {
+			if added {
+				err = w.runEvent(r, "run_opened", map[string]string{"agent": o.Agent})
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -289,27 +290,17 @@ func (e *Engine) claim(ctx context.Context, c Claim, length time.Duration) (*Lea
 	var refusal *Refusal
 	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
 		lease, refusal = nil, nil
-		if w, err = e.work(ctx, tx); err != nil {
+		w = e.work(ctx, tx)
+		r, err := w.claimable(ctx, c)
+		if err != nil {
 			return err
 		}
 		if w.sys.Behind() {
 			refusal = logBehind()
 			return nil
 		}
-		var r *run
-		if id, err := runs.HeldBy(ctx, tx, c.Account, c.Worker, c.AttemptID, c.Agents); err != nil {
-			return err
-		} else if id != 0 {
-			if err := w.lock(ctx, nil, nil, []int64{id}); err != nil {
-				return err
-			}
-			r = w.runs[id]
-		} else {
-			row, err := runs.NextReady(ctx, tx, c.Account, c.Agents)
-			if err != nil || row == nil {
-				return err
-			}
-			r = w.keep(row)
+		if r == nil {
+			return nil
 		}
 		var got Lease
 		if refusal, err = w.take(ctx, r, c.Worker, c.AttemptID, length, &got); err != nil || refusal != nil {
@@ -326,6 +317,29 @@ func (e *Engine) claim(ctx context.Context, c Claim, length time.Duration) (*Lea
 		return nil, refusal
 	}
 	return lease, nil
+}
+
+// claimable locks the run that a claim is about: the one this attempt_id holds, or
+// the one that has been ready longest. nil when there is none.
+func (w *work) claimable(ctx context.Context, c Claim) (*run, error) {
+	id, err := runs.HeldBy(ctx, w.tx, c.Account, c.Worker, c.AttemptID, c.Agents)
+	if err != nil {
+		return nil, err
+	}
+	if id != 0 {
+		if err := w.lock(ctx, nil, nil, []int64{id}); err != nil {
+			return nil, err
+		}
+		return w.runs[id], nil
+	}
+	row, err := runs.NextReady(ctx, w.tx, c.Account, c.Agents)
+	if err == nil {
+		err = w.look(ctx)
+	}
+	if row == nil || err != nil {
+		return nil, err
+	}
+	return w.keep(row), nil
 }
 
 // held runs f for the holder of a run's lease; lease_lost for anybody else.

@@ -50,10 +50,8 @@ func (e *Engine) Loops(ctx context.Context) {
 func (e *Engine) onEffects(ctx context.Context, ids []string, f func(w *work, x *effect) error) (behind bool, err error) {
 	var w *work
 	err = e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
-		if w, err = e.work(ctx, tx); err != nil || w.sys.Behind() {
-			return err
-		}
-		if err = w.lock(ctx, nil, ids, nil); err != nil {
+		w = e.work(ctx, tx)
+		if err = w.lock(ctx, nil, ids, nil); err != nil || w.sys.Behind() {
 			return err
 		}
 		if err = w.load(ctx, store.Wanted{IDs: ids}); err != nil {
@@ -98,7 +96,7 @@ func (e *Engine) releaseLoop(ctx context.Context) error {
 }
 
 func (e *Engine) expiryLoop(ctx context.Context) error {
-	life := fmt.Sprintf("%d seconds", int64(e.Policy().PermissionLife()/time.Second))
+	life := fmt.Sprintf("%d microseconds", e.Policy().PermissionLife().Microseconds())
 	due := func(ctx context.Context, r ledger.Reader, n int) ([]string, error) {
 		return store.ExpiryDue(ctx, r, life, n)
 	}
@@ -137,10 +135,8 @@ func (e *Engine) leaseLoop(ctx context.Context) error {
 		}
 		var w *work
 		err = e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
-			if w, err = e.work(ctx, tx); err != nil || w.sys.Behind() {
-				return err
-			}
-			if err = w.lock(ctx, nil, nil, ids); err != nil {
+			w = e.work(ctx, tx)
+			if err = w.lock(ctx, nil, nil, ids); err != nil || w.sys.Behind() {
 				return err
 			}
 			if err = w.expireLeases(ctx); err != nil {

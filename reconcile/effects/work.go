@@ -78,20 +78,26 @@ type effect struct {
 	lastID *store.Event
 }
 
-// begin a work in tx: the clock and the log gap are read once.
-func (e *Engine) work(ctx context.Context, tx *ledger.Tx) (*work, error) {
-	sys, err := system.Read(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
+// work begins a transaction's view; it is of use once lock was called.
+func (e *Engine) work(ctx context.Context, tx *ledger.Tx) *work {
 	return &work{
-		e: e, ctx: ctx, tx: tx, sys: sys, now: sys.Now.Truncate(time.Microsecond),
+		e: e, ctx: ctx, tx: tx,
 		runs: map[int64]*run{}, names: map[runName]*run{}, effects: map[string]*effect{}, keys: map[runKey]*effect{},
 		claims: map[string]string{}, settle: map[int64]*run{}, hints: map[string]struct{}{},
-	}, nil
+	}
 }
 
-// lock locks and keeps runs; what does not exist is simply not there afterwards.
+// look reads the clock and the log gap. It follows every lock: what was read before a
+// lock that had to be waited for is old. A lease may have passed meanwhile, and a
+// person may have acknowledged a gap.
+func (w *work) look(ctx context.Context) error {
+	sys, err := system.Read(ctx, w.tx)
+	w.sys, w.now = sys, sys.Now.Truncate(time.Microsecond)
+	return err
+}
+
+// lock locks and keeps runs, and then looks at the clock; what does not exist is
+// simply not there afterwards.
 func (w *work) lock(ctx context.Context, names []runName, effects []string, ids []int64) error {
 	accounts, texts := make([]int64, len(names)), make([]string, len(names))
 	for i, n := range names {
@@ -104,7 +110,7 @@ func (w *work) lock(ctx context.Context, names []runName, effects []string, ids 
 	for _, r := range rows {
 		w.keep(r)
 	}
-	return nil
+	return w.look(ctx)
 }
 
 func (w *work) keep(r *runs.Row) *run {
@@ -213,8 +219,9 @@ func (w *work) move(x *effect, before, after Facts, m Move, edit func(m Move)) e
 	}
 	w.wait(x)
 	w.settle[x.run.ID] = x.run
-	if needsPerson(x) && x.run.State == runs.Running {
-		// Later operations of this batch must see the pause.
+	if needsPerson(x) && !x.run.State.Closed() {
+		// Later operations of this batch must see the pause; a run that is ready to be
+		// taken is no more so.
 		x.run.paused = true
 	}
 	return nil
