@@ -98,7 +98,7 @@ func beginOp(account int64, in client.BeginRequest) (effects.Op, error) {
 		Arguments: in.Arguments, Occurrence: in.Occurrence, Key: in.Key, CallID: in.CallID, LogPosition: in.LogPosition,
 	}
 	if in.ClientTime != nil {
-		b.ClientTime = in.ClientTime.Format(time.RFC3339Nano)
+		b.ClientTime = moment(*in.ClientTime).Format(time.RFC3339Nano)
 	}
 	if in.Context != nil {
 		raw, err := json.Marshal(in.Context)

@@ -52,7 +52,7 @@ func TestBeginPassesEverythingOn(t *testing.T) {
 	}
 	b.Context, b.Arguments = nil, nil
 	want := effects.Begin{Account: 7, RunID: "r", Lease: "l", AttemptID: "a", Tool: "t", Occurrence: 2, Key: "k",
-		CallID: "call_0", ClientTime: "2026-06-11T03:48:20.5+02:00", LogPosition: "p"}
+		CallID: "call_0", ClientTime: "2026-06-11T01:48:20.5Z", LogPosition: "p"}
 	if fmt.Sprint(b) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", b, want)
 	}

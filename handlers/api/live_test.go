@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -130,7 +131,18 @@ func (l *live) decide(by *client.Client, effectID, verdict string, more ...func(
 // post sends a body as it is and returns status and answer.
 func (l *live) post(token, path, body string) (int, string) {
 	l.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, l.url+path, strings.NewReader(body))
+	return l.send(http.MethodPost, token, path, body)
+}
+
+func (l *live) get(token, path string) string {
+	l.t.Helper()
+	_, body := l.send(http.MethodGet, token, path, "")
+	return body
+}
+
+func (l *live) send(method, token, path, body string) (int, string) {
+	l.t.Helper()
+	req, err := http.NewRequest(method, l.url+path, strings.NewReader(body))
 	must(l.t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
@@ -141,20 +153,14 @@ func (l *live) post(token, path, body string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// raw opens a run with plain requests and returns its lease.
-func (l *live) raw(run string) string {
+// raw opens a run with a plain request, for 60 seconds unless told, and returns its
+// lease.
+func (l *live) raw(run string, seconds ...int) string {
 	l.t.Helper()
-	req, err := http.NewRequest(http.MethodPut, l.url+"/v1/runs/"+run, strings.NewReader(`{"agent":"a","worker":"w","attempt_id":"raw-1"}`))
-	must(l.t, err)
-	req.Header.Set("Authorization", "Bearer "+agentToken)
-	resp, err := http.DefaultClient.Do(req)
-	must(l.t, err)
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	must(l.t, err)
-	_, rest, found := strings.Cut(string(b), `"token":"`)
+	_, body := l.send(http.MethodPut, agentToken, "/v1/runs/"+run, `{"agent":"a","worker":"w","attempt_id":"raw-1","lease_seconds":`+fmt.Sprint(append(seconds, 60)[0])+`}`)
+	_, rest, found := strings.Cut(body, `"token":"`)
 	if !found {
-		l.t.Fatalf("no lease: %s", b)
+		l.t.Fatalf("no lease: %s", body)
 	}
 	token, _, _ := strings.Cut(rest, `"`)
 	return token
