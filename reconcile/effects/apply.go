@@ -52,53 +52,61 @@ type pending struct {
 	done chan struct{}
 }
 
-// submit puts the call into the queue and, when a committer is free, serves the
-// queue itself: the caller that finds nobody at work goes at once, and those that
-// come while it works are carried by whoever is free next.
+// submit puts the call into the queue and waits for its commit. When a committer is
+// free it starts at once; what comes while all are at work is carried by whoever is
+// free next.
 func (e *Engine) submit(ctx context.Context, p *pending) error {
 	select {
 	case e.queue <- p:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	for {
-		select {
-		case <-p.done:
-			return p.err
-		case e.committers <- struct{}{}:
-			// A caller that went away must not stop what others wait for.
-			e.serve(context.WithoutCancel(ctx))
-			<-e.committers
-			select {
-			case <-p.done:
-				return p.err
-			default:
-			}
-		}
+	// A caller that goes away must not stop what others wait for.
+	e.start(context.WithoutCancel(ctx))
+	<-p.done
+	return p.err
+}
+
+// start sets one more committer to work, unless all are.
+func (e *Engine) start(ctx context.Context) {
+	select {
+	case e.committers <- struct{}{}:
+		go e.serve(ctx)
+	default:
 	}
 }
 
-// serve takes what is queued, at most a batch, and commits it.
+// serve commits what is queued, a batch at a time, until nothing is.
 func (e *Engine) serve(ctx context.Context) {
-	var batch []*pending
-	n := 0
-	for n < batchLimit {
+	for {
+		batch := e.gather()
+		if len(batch) == 0 {
+			break
+		}
+		e.commit(ctx, batch)
+		for _, p := range batch {
+			close(p.done)
+		}
+	}
+	<-e.committers
+	// Who came between the last look and now found all committers at work.
+	if len(e.queue) > 0 {
+		e.start(ctx)
+	}
+}
+
+// gather takes what is queued, at most a batch.
+func (e *Engine) gather() (batch []*pending) {
+	for n := 0; n < batchLimit; {
 		select {
 		case p := <-e.queue:
 			batch = append(batch, p)
 			n += len(p.ops)
-			continue
 		default:
+			return batch
 		}
-		break
 	}
-	if len(batch) == 0 {
-		return
-	}
-	e.commit(ctx, batch)
-	for _, p := range batch {
-		close(p.done)
-	}
+	return batch
 }
 
 // commit decides a batch in one transaction. When the batch cannot be committed as
