@@ -112,7 +112,7 @@ func problemFrom(resp *http.Response, body []byte) *Problem {
 // retry calls f until it gets an answer that another try would not change, patience
 // is over or ctx ends. The last error is returned as it was.
 func (c *Client) retry(ctx context.Context, patience time.Duration, f func(context.Context) error) error {
-	giveUp := time.Now().Add(patience)
+	start := time.Now()
 	for try := 0; ; try++ {
 		err := f(ctx)
 		again, after := retryable(err)
@@ -120,14 +120,20 @@ func (c *Client) retry(ctx context.Context, patience time.Duration, f func(conte
 			return err
 		}
 		pause := backoff(try, after)
-		if time.Now().Add(pause).After(giveUp) {
+		if time.Since(start)+pause > patience {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(pause):
-		}
+		sleep(ctx, pause)
+	}
+}
+
+// sleep returns early when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
 	}
 }
 

@@ -142,10 +142,8 @@ func (d *deliverer) loop() {
 			return
 		}
 		d.mu.Unlock()
-		select {
-		case <-d.ctx.Done():
-		case <-time.After(backoff(try+2, 0)):
-		}
+		// Slower and slower, to half a minute: an outage may last for hours.
+		sleep(d.ctx, backoff(try, time.Duration(min(try, 25))*time.Second))
 	}
 }
 

@@ -16,8 +16,9 @@ type Outcome struct {
 	Outcome   string // OutcomeTaken or OutcomeFailed
 	Replayed  bool   // nothing was performed: this is the record
 	DecidedBy string // of a replay: agent, late_agent, look_up, vendor_key or person
-	// Recorded is false when the server could not be told yet: the outcome is in the
-	// spool and is delivered in the background.
+	// Recorded is false when the server could not be told yet (the outcome is in the
+	// spool and is delivered in the background), and for a tool that the policy does
+	// not guard, of which nothing is recorded.
 	Recorded bool
 
 	Stored
@@ -81,7 +82,7 @@ func WithContext(ctx Context) DoOption { return func(b *BeginRequest) { b.Contex
 // args marshals to a JSON object.
 //
 // It returns the outcome, replayed or new, and:
-//   - nil when the call took effect;
+//   - nil when the call took effect, or is of a tool that the policy does not guard;
 //   - a [*RefusedError] when it was refused definitely;
 //   - a [*Paused] (ErrPaused) when a person or a look-up must find out first. Where the
 //     call was performed just now, it wraps what the tool returned;
@@ -118,9 +119,12 @@ func (r *Run) Do(ctx context.Context, tool string, args any, perform Perform, op
 	if err != nil {
 		return Outcome{}, fmt.Errorf("couldn't begin %s: %w", tool, asPaused(r.id, r.refused(err)))
 	}
-	if answer.Do == DoReplay {
+	switch answer.Do {
+	case DoReplay:
 		cameBack = true
 		return replayed(answer)
+	case DoPass:
+		return pass(ctx, begin, perform)
 	}
 	out, err := r.perform(ctx, begin, answer, sent, perform)
 	cameBack = out.Outcome != ""
@@ -154,7 +158,7 @@ func (r *Run) begin(ctx context.Context, b *BeginRequest, t *turn) (a BeginAnswe
 		b.ClientTime, b.LogPosition = &now, r.Position()
 		a, sent = BeginAnswer{}, now
 		err := r.c.once(ctx, &request{method: http.MethodPost, path: "/v1/effects", in: b, out: &a})
-		if err == nil && (a.EffectID == "" || a.Do != DoProceed && a.Do != DoReplay) {
+		if err == nil && !a.understood() {
 			return fmt.Errorf("%w: what came back is not begin's answer", errNoAnswer)
 		}
 		return err
@@ -219,6 +223,25 @@ func (r *Run) record(ctx context.Context, a BeginAnswer, rep report) (Outcome, e
 	waiting := []WaitingFor{{EffectID: a.EffectID, Reason: "interrupted"}}
 	return Outcome{}, &Paused{RunID: r.id, WaitingFor: waiting, Cause: errors.Join(rep.err, err)}
 }
+
+// understood tells an answer of begin from other JSON, such as a proxy's.
+func (a BeginAnswer) understood() bool {
+	return a.Do == DoPass || a.EffectID != "" && (a.Do == DoProceed || a.Do == DoReplay)
+}
+
+// pass makes a call that the policy does not guard, a read for instance. Its errors
+// are the tool's own and pause nothing.
+func pass(ctx context.Context, b BeginRequest, perform Perform) (Outcome, error) {
+	result, err := perform(ctx, Call{Arguments: b.Arguments, Attempt: 1, Deadline: time.Now().Add(unguardedDeadline)})
+	if err != nil {
+		return Outcome{}, err
+	}
+	r := judge(result, nil)
+	return Outcome{Outcome: OutcomeTaken, Stored: Stored{Result: r.result, Reference: r.reference}}, nil
+}
+
+// unguardedDeadline is what [Call.Ready] of an unguarded call goes by: none, in effect.
+const unguardedDeadline = 24 * time.Hour
 
 // replayed is what was recorded, returned as if the call had been made.
 func replayed(a BeginAnswer) (Outcome, error) {

@@ -328,6 +328,27 @@ func TestEveryAttemptHasTheSameVendorKey(t *testing.T) {
 	}
 }
 
+func TestAnUnguardedToolIsCalledEachTime(t *testing.T) {
+	t.Parallel()
+	f, b := newFake(t), &bank{}
+	f.reads = map[string]bool{"read_balance": true}
+	r := openRun(t, testClient(t, f), "r")
+	for i := range 2 {
+		out, err := r.Do(t.Context(), "read_balance", invoice, b.pay)
+		if err != nil || out.Replayed || string(out.Result) != fmt.Sprintf(`{"payment":%d}`, i+1) {
+			t.Errorf("%+v %v", out, err)
+		}
+	}
+	cause := errors.New("down")
+	_, err := r.Do(t.Context(), "read_balance", invoice, func(context.Context, Call) (any, error) { return nil, cause })
+	if !errors.Is(err, cause) || errors.Is(err, ErrPaused) {
+		t.Errorf("got %v", err)
+	}
+	if len(f.byID) != 0 || f.count(finishRoute) != 0 {
+		t.Errorf("%d effects, %d finishes on record", len(f.byID), f.count(finishRoute))
+	}
+}
+
 func TestDoRefusesArgumentsThatAreNoObject(t *testing.T) {
 	t.Parallel()
 	f, b := newFake(t), &bank{}

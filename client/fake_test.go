@@ -25,6 +25,7 @@ type fake struct {
 	effects  map[string]*fakeEffect // by run, digest and occurrence
 	byID     map[string]*fakeEffect
 	volatile map[string][]string
+	reads    map[string]bool    // tools that are not guarded
 	faults   map[string][]fault // by route, used up one a request
 	requests []string           // routes, in order
 	bodies   []string
@@ -167,7 +168,7 @@ func (f *fake) serve(route string, h func(*http.Request, []byte) (int, any)) htt
 			_, _ = io.WriteString(w, "<html>login</html>")
 			return
 		case tooLarge413:
-			http.Error(w, "too large", 413)
+			http.Error(w, "too large", http.StatusRequestEntityTooLarge)
 			return
 		case malformed:
 			write(w, 422, &Problem{Code: CodeInvalid, Status: 422})
@@ -368,6 +369,9 @@ func (f *fake) begin(_ *http.Request, body []byte) (int, any) {
 	}
 	if run.state == RunPaused {
 		return refuse(CodeRunPaused, Problem{RetryAction: RetryHuman, WaitingFor: []WaitingFor{{EffectID: "e1", Reason: "interrupted"}}})
+	}
+	if f.reads[in.Tool] {
+		return 200, BeginAnswer{Do: DoPass}
 	}
 	digest, err := callDigest(in.Tool, in.Arguments, f.volatile[in.Tool])
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -15,6 +16,9 @@ type RunOptions struct {
 	Agent        string // what kind of agent this is; a pool claims by it
 	Worker       string // this process; the client's own name for it when empty
 	LeaseSeconds int    // 2 to 600; 60 when 0
+	// WaitHeld is how long Open waits for a run that another process holds, such as
+	// the lease of this agent's own process that was killed. 0 does not wait.
+	WaitHeld time.Duration
 }
 
 // ErrNothingReady is returned by [Client.Claim] when no run waits for a worker.
@@ -50,6 +54,10 @@ func (c *Client) Open(ctx context.Context, runID string, o RunOptions) (*Run, er
 	c.deliverer.flush(ctx)
 	r := newRun(c, runID, o)
 	got, err := r.acquire(ctx)
+	for end := time.Now().Add(o.WaitHeld); errors.Is(err, ErrRunHeld) && time.Now().Before(end) && ctx.Err() == nil; {
+		sleep(ctx, min(holdPause, time.Until(end)))
+		got, err = r.acquire(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +92,10 @@ func (c *Client) Claim(ctx context.Context, o RunOptions, agents ...string) (*Ru
 	}
 	return r, nil
 }
+
+// holdPause is how often a held run is asked for again: its holder may release it
+// long before its lease ends.
+const holdPause = time.Second
 
 func newRun(c *Client, id string, o RunOptions) *Run {
 	if o.LeaseSeconds == 0 {
@@ -248,11 +260,14 @@ func (r *Run) Close(ctx context.Context, outcome string) error {
 
 // Wait returns when the run may go on: at once when it is not paused, else when
 // everything was decided and released. Where the lease ended meanwhile it is taken
-// again. ErrRunClosed when the run was closed, ErrRunHeld when another process was
-// quicker.
+// again. It waits through outages of the server, until ctx ends. ErrRunClosed when the
+// run was closed, ErrRunHeld when another process was quicker.
 func (r *Run) Wait(ctx context.Context) error {
+	const forever = math.MaxInt64
 	for {
-		v, err := r.c.Run(ctx, r.id, 30*time.Second)
+		var v RunView
+		poll := &request{method: http.MethodGet, path: r.path("?wait=30s"), out: &v, wait: 30 * time.Second}
+		err := r.c.retry(ctx, forever, func(ctx context.Context) error { return r.c.once(ctx, poll) })
 		if err != nil {
 			return fmt.Errorf("couldn't wait for run %q: %w", r.id, err)
 		}

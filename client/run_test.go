@@ -81,6 +81,38 @@ func TestTwoProcessesNeverHoldOneRun(t *testing.T) {
 	}
 }
 
+func TestOpenWaitsForALeaseThatRunsOut(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	first := testClient(t, f)
+	f.lease = 300 * time.Millisecond
+	if _, err := first.Open(t.Context(), "r", RunOptions{Agent: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	first.Close() // killed: no heartbeat, no release
+	if _, err := testClient(t, f).Open(t.Context(), "r", RunOptions{Agent: "a"}); !errors.Is(err, ErrRunHeld) {
+		t.Fatalf("got %v", err)
+	}
+	r, err := testClient(t, f).Open(t.Context(), "r", RunOptions{Agent: "a", WaitHeld: 10 * time.Second})
+	if err != nil || r.Epoch() != 2 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWaitOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := testClient(t, f)
+	r := openRun(t, c, "r")
+	_, _ = r.Do(t.Context(), "pay", invoice, func(context.Context, Call) (any, error) { return nil, errors.New("lost") })
+	c.patience = 0
+	f.fail("GET /v1/runs/{run}", times(4, answer503)...)
+	f.decide("interrupted", "taken", `1`)
+	if err := r.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReleaseWaitsForCallsUnderWay(t *testing.T) {
 	t.Parallel()
 	f, b := newFake(t), &bank{}

@@ -32,18 +32,19 @@ type BeginRequest struct {
 	LogPosition string          `json:"log_position,omitempty" doc:"The last position an answer gave."`
 }
 
-// The two values of BeginAnswer.Do.
+// The values of BeginAnswer.Do.
 const (
 	DoProceed = "proceed" // perform it now, before the deadline
 	DoReplay  = "replay"  // do not perform it: this is what became of it
+	DoPass    = "pass"    // the policy says that the tool has no effect: nothing is recorded
 )
 
 // BeginAnswer says whether to perform the call or what became of it.
 type BeginAnswer struct {
-	Do       string `json:"do" enum:"proceed,replay"`
+	Do       string `json:"do" enum:"proceed,replay,pass"`
 	Replayed bool   `json:"replayed"`
-	EffectID string `json:"effect_id"`
-	Key      string `json:"key"`
+	EffectID string `json:"effect_id,omitempty"`
+	Key      string `json:"key,omitempty"`
 
 	// Set when Do is proceed.
 	Attempt         int        `json:"attempt,omitempty" doc:"Which try this is, from 1."`

@@ -159,7 +159,10 @@ func beginStatus(b *effects.BeginAnswer) int {
 
 func beginWire(b *effects.BeginAnswer) *client.BeginAnswer {
 	out := &client.BeginAnswer{Do: b.Do, EffectID: b.EffectID, Key: b.Key, LogPosition: b.LogPosition}
-	if b.Do == client.DoProceed {
+	switch b.Do {
+	case client.DoPass:
+		return out
+	case client.DoProceed:
 		out.Attempt, out.Fence, out.VendorKey = b.Attempt, b.Fence, b.VendorKey
 		out.Deadline, out.PerformWithinMS = momentOrNil(b.Deadline), b.PerformWithin.Milliseconds()
 		return out

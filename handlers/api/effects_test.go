@@ -73,6 +73,7 @@ func TestBeginAnswers(t *testing.T) {
 		{"replay", effects.BeginAnswer{Do: "replay", EffectID: "e", Key: "k", Outcome: "taken", Result: []byte(`{"transfer":820311904417712129,"s":"<\ud83d\u0000>"}`),
 			Reference: "tr_9", DecidedBy: "person"}, 200,
 			`{"do":"replay","replayed":true,"effect_id":"e","key":"k","outcome":"taken","result":{"transfer":820311904417712129,"s":"<\ud83d\u0000>"},"reference":"tr_9","decided_by":"person"}`},
+		{"pass", effects.BeginAnswer{Do: "pass"}, 200, `{"do":"pass","replayed":false}`},
 		{"replay of a failure", effects.BeginAnswer{Do: "replay", EffectID: "e", Key: "k", Outcome: "failed", Error: []byte(`"IBAN checksum"`), DecidedBy: "agent"}, 200,
 			`{"do":"replay","replayed":true,"effect_id":"e","key":"k","outcome":"failed","error":"IBAN checksum","decided_by":"agent"}`},
 		{"replay of a cut result", effects.BeginAnswer{Do: "replay", EffectID: "e", Key: "k", Outcome: "taken", Omitted: true, Size: 6 << 20, Digest: "d", DecidedBy: "agent"}, 200,

@@ -333,3 +333,18 @@ func TestACheckpointComesBackByteForByte(t *testing.T) {
 		t.Errorf("turn %d, %s, %v", again.Turn(), got, err)
 	}
 }
+
+func TestAReadIsNotGuarded(t *testing.T) {
+	t.Parallel()
+	l := start(t)
+	r := l.open("r")
+	for i := range 2 {
+		out, err := r.Do(t.Context(), "read_balance", map[string]string{"account": "a"}, func(context.Context, client.Call) (any, error) { return i, nil })
+		if err != nil || out.Replayed || string(out.Result) != fmt.Sprint(i) {
+			t.Errorf("%+v %v", out, err)
+		}
+	}
+	if v, err := l.agent.Run(t.Context(), "r", 0); err != nil || len(v.OpenEffects) != 0 {
+		t.Errorf("%+v %v", v.OpenEffects, err)
+	}
+}

@@ -29,6 +29,8 @@ tools:
     summary: "Pay {amount} {currency} to {vendor} for {invoice}"
     business_key: "{vendor}/{invoice}"
     amount: {value: amount, currency: currency, unit: major}
+  read_balance:
+    effect: none
   create_payout:
     deadline: 3s # a verdict of not_taken is not released before it
 `
