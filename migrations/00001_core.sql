@@ -176,19 +176,82 @@ COMMENT ON TABLE refusals IS 'Starts and begins that were refused, at most 100 a
 
 -- Effects ----------------------------------------------------------------------------
 
+-- What a row of effects may look like: each state tied to the columns that give it
+-- meaning. Equal to Valid in reconcile/effects by a test over every combination. A
+-- function, since PostgreSQL reads the text of every CHECK again for each statement
+-- that writes: spelt out, this one cost more than the write.
+-- +goose StatementBegin
+CREATE FUNCTION effect_shape(state text, why text, decided_by text, attempts integer, released boolean, used boolean,
+    has_release boolean, outcomes integer, early boolean, proposed boolean, has_reference boolean, is_same boolean,
+    has_deadline boolean, gap boolean) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF (attempts = 0) <> (NOT has_deadline) AND NOT gap THEN
+        RETURN false;
+    END IF;
+    IF state IN ('in_flight','interrupted','held') THEN
+        IF decided_by IS NOT NULL OR released OR used OR has_release OR outcomes > 0 OR early THEN
+            RETURN false;
+        END IF;
+    ELSE
+        IF NOT has_release OR proposed AND state <> 'cleared' OR used AND NOT released
+            OR NOT released AND decided_by IS DISTINCT FROM 'person'
+            OR has_reference AND state <> 'taken'
+            OR is_same AND (state <> 'taken' OR has_reference OR decided_by IS DISTINCT FROM 'person') THEN
+            RETURN false;
+        END IF;
+    END IF;
+    CASE state
+        WHEN 'in_flight' THEN
+            RETURN why IS NULL AND attempts >= 1;
+        WHEN 'interrupted' THEN
+            RETURN (why IN ('deadline','lease','unknown','reference','log_gap','kept_finish','undone','hit','expired',
+                'contradicted','key_life')) IS TRUE;
+        WHEN 'held' THEN
+            RETURN (why IN ('overlap','no_business_key','undone','expired')) IS TRUE;
+        WHEN 'cleared' THEN
+            RETURN (why = 'not_taken' AND decided_by IN ('look_up','person')
+                OR why = 'allowed' AND decided_by = 'person'
+                OR why = 'same_key' AND decided_by = 'vendor_key') IS TRUE AND NOT used;
+        WHEN 'taken' THEN
+            RETURN why IS NULL AND (decided_by IN ('agent','late_agent','look_up','person')) IS TRUE
+                AND (used OR decided_by IN ('look_up','person'));
+        WHEN 'failed' THEN
+            RETURN why IS NULL AND (decided_by IN ('agent','late_agent')) IS TRUE AND attempts >= 1 AND used;
+        WHEN 'cancelled' THEN
+            RETURN why IS NULL AND (decided_by IN ('person','run_closed')) IS TRUE AND (used OR decided_by = 'person');
+        ELSE
+            RETURN false;
+    END CASE;
+END $$;
+-- +goose StatementEnd
+
+-- The moves of the state table; kept equal to reconcile/effects by a test.
+-- +goose StatementBegin
+CREATE FUNCTION effect_move(was text, now text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN was || '>' || now IN (
+        'in_flight>interrupted', 'in_flight>taken', 'in_flight>failed',
+        'interrupted>taken', 'interrupted>failed', 'interrupted>cleared', 'interrupted>cancelled',
+        'held>cleared', 'held>taken', 'held>cancelled', 'held>interrupted',
+        'cleared>in_flight', 'cleared>held', 'cleared>interrupted', 'cleared>taken', 'cleared>cancelled',
+        'cancelled>interrupted', 'cancelled>held',
+        'taken>interrupted', 'taken>held');
+END $$;
+-- +goose StatementEnd
+
 CREATE TABLE effects (
     id             uuid PRIMARY KEY,
     account_id     bigint NOT NULL,
     run_id         bigint NOT NULL,
-    key            bytea NOT NULL CHECK (length(key) = 32),
-    client_key     text CHECK (octet_length(client_key) BETWEEN 1 AND 512),
-    tool           text NOT NULL CHECK (octet_length(tool) BETWEEN 1 AND 256),
-    occurrence     integer NOT NULL CHECK (occurrence >= 1),
+    key            bytea NOT NULL,
+    client_key     text,
+    tool           text NOT NULL,
+    occurrence     integer NOT NULL,
     arguments      text NOT NULL,
-    call_digest    bytea NOT NULL CHECK (length(call_digest) = 32),
-    business_key   text CHECK (octet_length(business_key) BETWEEN 1 AND 1024),
-    claim          bytea NOT NULL CHECK (length(claim) = 32),
-    claim_was      bytea CHECK (length(claim_was) = 32),
+    call_digest    bytea NOT NULL,
+    business_key   text,
+    claim          bytea NOT NULL,
+    claim_was      bytea,
     call_claim     boolean NOT NULL,
     summary        text NOT NULL,
     amount         numeric(38,0),
@@ -203,9 +266,9 @@ CREATE TABLE effects (
 
     state          text NOT NULL,
     why            text,
-    version        bigint NOT NULL DEFAULT 1 CHECK (version >= 1),
-    attempts       integer NOT NULL CHECK (attempts >= 0),
-    fence          bigint NOT NULL CHECK (fence >= 0),
+    version        bigint NOT NULL DEFAULT 1,
+    attempts       integer NOT NULL,
+    fence          bigint NOT NULL,
     deadline       timestamptz,
     moment         timestamptz,
     gap            boolean NOT NULL DEFAULT false,
@@ -217,56 +280,30 @@ CREATE TABLE effects (
     release_at     timestamptz,
     released       boolean NOT NULL DEFAULT false,
     used_at        timestamptz,
-    reference      text COLLATE "C" CHECK (octet_length(reference) BETWEEN 1 AND 1024),
+    reference      text COLLATE "C",
     same_as        uuid,
     result         text,
     result_size    bigint,
-    result_digest  bytea CHECK (length(result_digest) = 32),
+    result_digest  bytea,
     error          text,
-    contradictions integer NOT NULL DEFAULT 0 CHECK (contradictions >= 0),
+    contradictions integer NOT NULL DEFAULT 0,
     next_lookup_at timestamptz,
     waiting_since  timestamptz,
     changed_at     timestamptz NOT NULL,
 
     FOREIGN KEY (run_id, account_id) REFERENCES runs (id, account_id),
     CONSTRAINT effects_identity UNIQUE (run_id, key),
-    CONSTRAINT effects_money CHECK ((amount IS NULL) = (currency IS NULL) AND (amount IS NULL) = (decimals IS NULL)),
-    CONSTRAINT effects_state CHECK (state IN ('in_flight','interrupted','held','cleared','taken','failed','cancelled')),
-    -- Each state tied to the columns that give it meaning; equal to Valid in
-    -- reconcile/effects by a test over every combination.
-    CONSTRAINT effects_shape CHECK (CASE state
-        WHEN 'in_flight' THEN
-            why IS NULL AND decided_by IS NULL AND attempts >= 1 AND NOT released AND used_at IS NULL
-        WHEN 'interrupted' THEN
-            why IN ('deadline','lease','unknown','reference','log_gap','kept_finish','undone','hit','expired','contradicted','key_life')
-            AND decided_by IS NULL AND NOT released AND used_at IS NULL
-        WHEN 'held' THEN
-            why IN ('overlap','no_business_key','undone','expired') AND decided_by IS NULL AND NOT released AND used_at IS NULL
-        WHEN 'cleared' THEN
-            ((why = 'not_taken' AND decided_by IN ('look_up','person'))
-              OR (why = 'allowed' AND decided_by = 'person')
-              OR (why = 'same_key' AND decided_by = 'vendor_key')) IS TRUE
-            AND used_at IS NULL AND (released OR decided_by = 'person')
-        WHEN 'taken' THEN
-            why IS NULL AND (decided_by IN ('agent','late_agent','look_up','person')) IS TRUE
-            AND (used_at IS NULL OR released) AND (released OR decided_by = 'person')
-            AND (used_at IS NOT NULL OR decided_by IN ('look_up','person'))
-        WHEN 'failed' THEN
-            why IS NULL AND (decided_by IN ('agent','late_agent')) IS TRUE AND attempts >= 1 AND released AND used_at IS NOT NULL
-        WHEN 'cancelled' THEN
-            why IS NULL AND (decided_by IN ('person','run_closed')) IS TRUE
-            AND (used_at IS NULL OR released) AND (released OR decided_by = 'person')
-            AND (used_at IS NOT NULL OR decided_by = 'person')
-        END),
-    CONSTRAINT effects_open_shape CHECK (
-        state NOT IN ('in_flight','interrupted','held')
-        OR (release_at IS NULL AND decision IS NULL AND decided_from IS NULL AND reference IS NULL
-            AND same_as IS NULL AND result IS NULL AND error IS NULL AND NOT early)),
-    CONSTRAINT effects_closed_shape CHECK (
-        state IN ('in_flight','interrupted','held') OR (release_at IS NOT NULL AND (proposal IS NULL OR state = 'cleared'))),
-    CONSTRAINT effects_outcome CHECK (
-        (reference IS NULL OR state = 'taken') AND (same_as IS NULL OR (state = 'taken' AND reference IS NULL AND decided_by = 'person'))),
-    CONSTRAINT effects_attempt CHECK ((attempts = 0) = (deadline IS NULL) OR gap)
+    CONSTRAINT effects_numbers CHECK (least(occurrence, version, attempts + 1, fence + 1, contradictions + 1) >= 1),
+    CONSTRAINT effects_lengths CHECK (
+        length(key || call_digest || claim || COALESCE(claim_was, claim) || COALESCE(result_digest, claim)) = 160
+        AND octet_length(tool) BETWEEN 1 AND 256
+        AND COALESCE(octet_length(client_key), 1) BETWEEN 1 AND 512
+        AND COALESCE(octet_length(business_key), 1) BETWEEN 1 AND 1024
+        AND COALESCE(octet_length(reference), 1) BETWEEN 1 AND 1024),
+    CONSTRAINT effects_money CHECK (num_nulls(amount, currency, decimals) IN (0, 3)),
+    CONSTRAINT effects_shape CHECK (effect_shape(state, why, decided_by, attempts, released, used_at IS NOT NULL,
+        release_at IS NOT NULL, num_nonnulls(decision, decided_from, reference, same_as, result, error), early,
+        proposal IS NOT NULL, reference IS NOT NULL, same_as IS NOT NULL, deadline IS NOT NULL, gap))
 ) WITH (fillfactor = 85);
 CREATE UNIQUE INDEX effects_reference ON effects (account_id, tool, reference) WHERE reference IS NOT NULL;
 CREATE INDEX effects_claim ON effects (claim);
@@ -279,7 +316,7 @@ CREATE INDEX effects_release_due ON effects (release_at) WHERE NOT released AND 
 CREATE INDEX effects_cleared ON effects (release_at) WHERE state = 'cleared';
 CREATE INDEX effects_unused ON effects (run_id)
     WHERE used_at IS NULL AND state IN ('cleared','taken','cancelled');
-COMMENT ON TABLE effects IS 'Side-effecting calls and what is known of them. The columns before state never change; those from state on change only together with a version and one row in effect_events.';
+COMMENT ON TABLE effects IS 'Side-effecting calls and what is known of them. The columns before state never change, but for the claims, which a new business_key template re-keys; those from state on change only together with a version and one row in effect_events.';
 COMMENT ON COLUMN effects.key IS 'SHA-256 of the canonical run, tool, arguments less volatile fields, and occurrence (or of the key the client minted).';
 COMMENT ON COLUMN effects.arguments IS 'As sent, after redaction: text, never jsonb, which refuses \u0000.';
 COMMENT ON COLUMN effects.claim IS 'Digest this effect claims in business_claims: of its business key, or of tool and arguments where call_claim.';
@@ -433,24 +470,19 @@ END $$;
 -- +goose StatementEnd
 
 CREATE TRIGGER effects_identity_fixed
-    BEFORE UPDATE OF id, account_id, run_id, key, client_key, tool, occurrence, arguments, call_digest, opened_at ON effects
+    BEFORE UPDATE OF id, account_id, run_id, key, client_key, tool, occurrence, arguments, call_digest, summary, amount, currency,
+        decimals, amount_problem, call_id, client_time, context, repeat_of, opened_at ON effects
     FOR EACH ROW EXECUTE FUNCTION refuse_change('what was asked for never changes');
 
 -- Every change raises the version, and effect_events has one row a version: no
 -- change can go unrecorded or be recorded twice.
 CREATE TRIGGER effects_steps_forward
-    BEFORE UPDATE OF state, why, attempts, fence, decided_by, released, used_at, reference, result, contradictions, version ON effects
+    BEFORE UPDATE OF state, why, attempts, fence, gap, decided_by, decided_from, decision, proposal, early, released, used_at,
+        reference, same_as, result, result_size, result_digest, error, contradictions, version ON effects
     FOR EACH ROW WHEN (NEW.version <= OLD.version)
     EXECUTE FUNCTION refuse_change('every change raises the version');
 
--- The pairs of the state table; kept equal to reconcile/effects by a test.
 CREATE TRIGGER effects_legal_move
     BEFORE UPDATE OF state ON effects
-    FOR EACH ROW WHEN (OLD.state <> NEW.state AND (OLD.state || '>' || NEW.state) NOT IN (
-        'in_flight>interrupted', 'in_flight>taken', 'in_flight>failed',
-        'interrupted>taken', 'interrupted>failed', 'interrupted>cleared', 'interrupted>cancelled',
-        'held>cleared', 'held>taken', 'held>cancelled', 'held>interrupted',
-        'cleared>in_flight', 'cleared>held', 'cleared>interrupted', 'cleared>taken', 'cleared>cancelled',
-        'cancelled>interrupted', 'cancelled>held',
-        'taken>interrupted', 'taken>held'))
+    FOR EACH ROW WHEN (OLD.state <> NEW.state AND NOT effect_move(OLD.state, NEW.state))
     EXECUTE FUNCTION refuse_change('the state table has no such move');
