@@ -21,6 +21,7 @@ type cli struct {
 	Migrate migrateCmd `cmd:"" help:"Bring the database's schema up to this program's version."`
 	Policy  policyCmd  `cmd:"" help:"Work on policy files."`
 	Version versionCmd `cmd:"" help:"Say which version this is."`
+	demoCommands
 }
 
 const description = `Quittance makes an agent's retry safe: it records each side effect before it is performed, ` +

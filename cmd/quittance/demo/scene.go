@@ -1,0 +1,178 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"quittance/cmd/quittance/demo/agent"
+	"quittance/cmd/quittance/demo/bank"
+)
+
+// scene is one part being played: a bank with a ledger of its own, and the steps that
+// the parts are made of. A hands-on demo takes the same steps.
+type scene struct {
+	*Stage
+	play  int // the how-manieth on this stage: names of files and runs end with it
+	fault bank.Fault
+	tell  *narrator
+
+	bank   *process
+	books  string // the bank's ledger, a file in the folder
+	bankAt string // the bank's URL
+
+	token  string // the agent's; "" without Quittance
+	server string
+	starts int // of the agent
+}
+
+// openBank starts the part's bank, which loses the answers to its first orders.
+func (sc *scene) openBank(ctx context.Context, loses int) (err error) {
+	name := fmt.Sprintf("bank-%d", sc.play)
+	sc.books = name + ".jsonl"
+	words := []string{"demo-bank", "--ledger", sc.books, "--keys", string(bank.Ignore)}
+	if loses > 0 {
+		words = append(words, "--lose-answers", strconv.Itoa(loses))
+	}
+	hidden := []string{"--listen", anyPort}
+	if sc.fault != bank.NoFault {
+		hidden = append(hidden, "--fault", string(sc.fault))
+	}
+	if sc.bank, err = sc.start(name, nil, append(words, hidden...)...); err != nil {
+		return err
+	}
+	line, err := sc.bank.await(ctx, "opened", func(line string) bool { return strings.HasPrefix(line, BankOpen) })
+	if err != nil {
+		return err
+	}
+	sc.bankAt = strings.TrimPrefix(line, BankOpen)
+	sc.tell.command(append([]string{"quittance"}, append(words, "--listen", strings.TrimPrefix(sc.bankAt, "http://"))...)...)
+	return nil
+}
+
+// BankOpen is what a bank's process says first, before its URL.
+const BankOpen = "the bank is open at "
+
+// withServer waits for the server and takes an account of the part's own, so that
+// what one part pays is not held up by what another has paid.
+func (sc *scene) withServer(ctx context.Context) (err error) {
+	if sc.server, err = sc.serverUp(); err != nil {
+		return err
+	}
+	sc.token, err = sc.account(ctx, fmt.Sprintf("payer-%d", sc.play))
+	return err
+}
+
+// run is the part's one run, whatever happens to its agents.
+func (sc *scene) run() string { return fmt.Sprintf("ap-%d", sc.play) }
+
+// startAgent starts a process of the part's run: the first, or one after a crash.
+func (sc *scene) startAgent(hold agent.Point) (*process, error) {
+	words := []string{"demo-agent", "--run", sc.run(), "--bank", sc.bankAt}
+	shown := []string{"quittance"}
+	var env []string
+	if sc.server != "" {
+		words = append(words, "--server", sc.server)
+		env = append(env, TokenVariable+"="+sc.token)
+		shown = []string{TokenVariable + "=$AGENT", "quittance"}
+	}
+	if hold != "" {
+		words = append(words, "--hold-at", string(hold))
+	}
+	if sc.starts == 0 {
+		sc.tell.command(append(shown, words...)...)
+	}
+	sc.starts++
+	return sc.start(fmt.Sprintf("agent-%d.%d", sc.play, sc.starts), env, words...)
+}
+
+// crashWhenBooked kills the agent once the bank has its payment on the disk. The bank
+// withholds its answer, so the agent cannot have gone further.
+func (sc *scene) crashWhenBooked(ctx context.Context, p *process) (payment string, err error) {
+	line, err := sc.bank.await(ctx, "booked a payment", func(line string) bool { return strings.HasPrefix(line, "booked ") })
+	if err != nil {
+		return "", errors.Join(err, fmt.Errorf("the agent's last words: %s", p.last()))
+	}
+	return strings.Fields(line)[1], p.kill(ctx)
+}
+
+// event waits for what an agent does next of this kind.
+func (p *process) event(ctx context.Context, kind agent.Kind) (e agent.Event, err error) {
+	_, err = p.await(ctx, "said: "+string(kind), func(line string) bool {
+		e = agent.Event{}
+		return json.Unmarshal([]byte(line), &e) == nil && e.Kind == kind
+	})
+	return e, err
+}
+
+// finish watches an agent to its end: where it started from, what it paid, and that it
+// ended well.
+func (sc *scene) finish(ctx context.Context, p *process) (started, paid agent.Event, err error) {
+	if started, err = p.event(ctx, agent.Started); err != nil {
+		return started, paid, err
+	}
+	if paid, err = p.event(ctx, agent.Paid); err != nil {
+		return started, paid, err
+	}
+	if _, err = p.event(ctx, agent.Finished); err != nil {
+		return started, paid, err
+	}
+	s, err := p.wait(ctx)
+	if err == nil && s.ExitStatus() != 0 {
+		err = fmt.Errorf("%s failed at its end: %s", p.name, p.last())
+	}
+	return started, paid, err
+}
+
+// payments are what the bank's ledger holds for the invoice: read from the disk and,
+// as a person would, from the bank. The two must agree.
+func (sc *scene) payments(ctx context.Context) ([]bank.Payment, error) {
+	onDisk, err := bank.ReadLedger(filepath.Join(sc.dir, sc.books), agent.Invoice.Reference)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := bank.Find(ctx, sc.bankAt, agent.Invoice.Reference)
+	if err != nil {
+		return nil, err
+	}
+	if len(seen) != len(onDisk) {
+		return nil, fmt.Errorf("the bank shows %d payments and its ledger holds %d", len(seen), len(onDisk))
+	}
+	for i := range seen {
+		if seen[i].ID != onDisk[i].ID || seen[i].Order != agent.Invoice || onDisk[i].Order != agent.Invoice {
+			return nil, fmt.Errorf("%s in the bank's ledger is not what was ordered", onDisk[i].ID)
+		}
+	}
+	return onDisk, nil
+}
+
+// claimPaid claims how often the bank has paid the invoice.
+func (sc *scene) claimPaid(ctx context.Context, times int) error {
+	found, err := sc.payments(ctx)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, p := range found {
+		ids = append(ids, p.ID)
+	}
+	ledger := fmt.Sprintf("%s in %s", strings.Join(ids, " and "), sc.books)
+	if len(ids) == 0 {
+		ledger = "nothing in " + sc.books
+	}
+	sc.tell.command("curl", "-s", bank.FindURL(sc.bankAt, agent.Invoice.Reference))
+	return sc.tell.claim(len(found) == times, "The bank's ledger: %s for %s, %s in all (%s).",
+		count(len(found), "payment"), agent.Invoice.Reference, dollars(int64(len(found))*agent.Invoice.Amount), ledger)
+}
+
+// close ends the part's bank.
+func (sc *scene) close() error {
+	if sc.bank == nil {
+		return nil
+	}
+	return sc.bank.stop(stopPatience)
+}

@@ -1,0 +1,161 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"quittance/client"
+	"quittance/cmd/quittance/demo/agent"
+	"quittance/cmd/quittance/demo/bank"
+)
+
+// undecidable: a crash between the act and the record, as in the first part. Nobody
+// can know what happened without looking, so nothing is sent again until somebody has.
+func (sc *scene) undecidable(ctx context.Context) error {
+	if err := sc.withServer(ctx); err != nil {
+		return err
+	}
+	if err := sc.openBank(ctx, 1); err != nil {
+		return err
+	}
+	first, err := sc.startAgent("")
+	if err != nil {
+		return err
+	}
+	payment, err := sc.crashWhenBooked(ctx, first)
+	if err != nil {
+		return err
+	}
+	sc.tell.say("The bank has booked %s. Before its answer comes, the agent is killed: the record says only that it was about to pay.", payment)
+
+	if err := sc.refusedStart(ctx); err != nil {
+		return err
+	}
+	if err := sc.claimPaid(ctx, 1); err != nil {
+		return err
+	}
+	decided, err := sc.decide(ctx)
+	if err != nil {
+		return err
+	}
+	if err := sc.released(ctx, decided); err != nil {
+		return err
+	}
+	last, err := sc.startAgent("")
+	if err != nil {
+		return err
+	}
+	started, paid, err := sc.finish(ctx, last)
+	if err != nil {
+		return err
+	}
+	sc.tell.say("Started again: it goes on after turn %d, and the call is answered as decided: %s.", started.Turn, paid.Payment)
+	if err := sc.tell.claim(started.Turn == 1 && paid.Replayed && paid.DecidedBy == "person" && paid.Payment == payment,
+		"The agent resumed from its checkpoint with the person's answer."); err != nil {
+		return err
+	}
+	if err := sc.claimRun(ctx, client.RunFinished); err != nil {
+		return err
+	}
+	return sc.claimPaid(ctx, 1)
+}
+
+// refusedStart starts the agent again and finds it refused, with the reason.
+func (sc *scene) refusedStart(ctx context.Context) error {
+	p, err := sc.startAgent("")
+	if err != nil {
+		return err
+	}
+	refusal, err := p.event(ctx, agent.Paused)
+	if err != nil {
+		return err
+	}
+	end, err := p.wait(ctx)
+	if err != nil {
+		return err
+	}
+	if len(refusal.Waiting) != 1 {
+		return fmt.Errorf("the refused start waits for %d effects, not for one", len(refusal.Waiting))
+	}
+	sc.tell.say("Started again: refused. The run is paused, because %s is %s.", refusal.Waiting[0].Tool, refusal.Waiting[0].Reason)
+	return sc.tell.claim(refusal.Waiting[0].Reason == "interrupted" && end.ExitStatus() > 0,
+		"The agent cannot go on: whether the payment was made is unknown.")
+}
+
+// decide is what a person does: take the row from the queue, ask the bank, and say
+// what was found.
+func (sc *scene) decide(ctx context.Context) (client.DecisionAnswer, error) {
+	person := sc.as(sc.admin)
+	queue, err := person.Queue(ctx, client.QueueFilter{RunID: sc.run()})
+	if err != nil {
+		return client.DecisionAnswer{}, err
+	}
+	if len(queue.Items) != 1 {
+		return client.DecisionAnswer{}, sc.tell.claim(false, "The queue holds the one row of this run; it holds %d.", len(queue.Items))
+	}
+	row := queue.Items[0]
+	sc.tell.say("The queue shows a person: %s.", row.Summary)
+	verdict, err := sc.find(ctx)
+	if err != nil {
+		return client.DecisionAnswer{}, err
+	}
+	verdict.Version = row.Version
+	body, err := json.Marshal(verdict)
+	if err != nil {
+		return client.DecisionAnswer{}, fmt.Errorf("couldn't write the verdict down: %w", err)
+	}
+	sc.tell.command("curl", "-s", "-H", "Authorization: Bearer $PERSON", "-H", "Content-Type: application/json",
+		sc.server+"/v1/effects/"+row.EffectID+"/decision", "-d", string(body))
+	answer, err := person.Decide(ctx, row.EffectID, verdict)
+	if err != nil {
+		return answer, err
+	}
+	sc.tell.say("The person has asked the bank and decides: %s, reference %s.", verdict.Verdict, verdict.Reference)
+	return answer, nil
+}
+
+// find makes a verdict of what the bank's look-up says.
+func (sc *scene) find(ctx context.Context) (v client.DecisionRequest, err error) {
+	found, err := bank.Find(ctx, sc.bankAt, agent.Invoice.Reference)
+	if err != nil {
+		return v, err
+	}
+	if len(found) != 1 || !found[0].Final {
+		return v, errors.New("the bank's answer decides nothing")
+	}
+	p := found[0]
+	result, err := json.Marshal(agent.Receipt{PaymentID: p.ID})
+	if err != nil {
+		return v, fmt.Errorf("couldn't write the receipt down: %w", err)
+	}
+	return client.DecisionRequest{
+		DecisionID: "decision-" + sc.run(), Verdict: client.VerdictTaken, Reference: p.ID, Result: result,
+		Note: fmt.Sprintf("The bank shows %s to %s, %s.", dollars(p.Amount), p.Payee, p.Status),
+	}, nil
+}
+
+// released waits, as an idle agent would, until the decision can be seen by agents.
+func (sc *scene) released(ctx context.Context, d client.DecisionAnswer) error {
+	if d.ReleaseAt == nil {
+		return errors.New("the decision has no time of release")
+	}
+	run, err := sc.as(sc.token).Run(ctx, sc.run(), stepLimit)
+	if err != nil {
+		return err
+	}
+	late := time.Since(*d.ReleaseAt)
+	if err := sc.tell.claim(run.State == client.RunReady && late >= 0, "The decision could be undone until its release; then the run was %s.", run.State); err != nil {
+		return err
+	}
+	sc.tell.say("A waiting agent hears of it %d ms after the release.", late.Milliseconds())
+	return nil
+}
+
+// as is a caller of the API with somebody's token.
+func (sc *scene) as(token string) *client.Client {
+	return client.New(sc.server, token, client.WithSpool(filepath.Join(sc.dir, "spool")))
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"quittance/cmd/quittance/demo"
+	"quittance/cmd/quittance/demo/bank"
+)
+
+// demoEnv gives a demo a temporary folder of its own, in which everything it makes
+// must be found, and a database that it must not touch.
+func demoEnv(t *testing.T) (tmp string, env []string) {
+	t.Helper()
+	tmp = dataDir(t)
+	return tmp, []string{"TMPDIR=" + tmp, "DATABASE_URL=postgres://nobody@127.0.0.1:1/production", "QUITTANCE_ENVIRONMENT=production"}
+}
+
+// nothingRuns fails when a process of the demo is left.
+func nothingRuns(t *testing.T, tmp string) {
+	t.Helper()
+	for pid, what := range running(tmp) {
+		t.Errorf("process %d is left: %s", pid, what)
+	}
+}
+
+// running lists the processes that work in a folder or name it.
+func running(folder string) map[int]string {
+	found := map[int]string{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		title, _ := os.ReadFile(d + "/cmdline")
+		at, _ := os.Readlink(d + "/cwd")
+		if len(title) == 0 || !strings.Contains(string(title), folder) && !strings.HasPrefix(at, folder) {
+			continue
+		}
+		var pid int
+		_, _ = fmt.Sscanf(filepath.Base(d), "%d", &pid)
+		found[pid] = strings.ReplaceAll(string(title), "\x00", " ")
+	}
+	return found
+}
+
+func entries(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range found {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestDemoScripted(t *testing.T) {
+	t.Parallel()
+	tmp, env := demoEnv(t)
+	code, out, errs := once(t, env, "demo", "--scripted")
+	t.Log(out)
+	if code != exitOK || errs != "" {
+		t.Fatalf("exit %d, %q", code, errs)
+	}
+	rest := out
+	for _, want := range []string{
+		"1. Without Quittance", "✓ The bank's ledger: 2 payments for INV-9, 8,400.00 USD in all",
+		"2. With Quittance", "answered from the record: pay_1", "The run is finished", "✓ The bank's ledger: one payment",
+		"3. The case no program can decide", "refused", "whether the payment was made is unknown", "✓ The bank's ledger: one payment",
+		"decides: taken, reference pay_1", "goes on after turn 1", "The run is finished", "✓ The bank's ledger: one payment",
+		"All of it held.",
+	} {
+		_, after, found := strings.Cut(rest, want)
+		if !found {
+			t.Fatalf("%q is not said where it should be", want)
+		}
+		rest = after
+	}
+	if left := entries(t, tmp); len(left) > 0 {
+		t.Errorf("files are left: %v", left)
+	}
+	nothingRuns(t, tmp)
+}
+
+// A claim that no bank could break would prove nothing.
+func TestDemoNoticesABankThatLies(t *testing.T) {
+	t.Parallel()
+	s := openStage(t, demo.Policy)
+	for _, c := range []struct {
+		part  int
+		fault bank.Fault
+	}{
+		{1, bank.Double}, {1, bank.Forget}, {1, bank.Merge},
+		{2, bank.Double}, {2, bank.Forget},
+		{3, bank.Double}, {3, bank.Forget},
+	} {
+		t.Run(fmt.Sprintf("part %d, %s", c.part, c.fault), func(t *testing.T) {
+			t.Parallel()
+			notHeld(t, s.Play(t.Context(), c.part, c.fault), "The bank's ledger")
+		})
+	}
+}
+
+// What the parts with Quittance claim is Quittance's doing.
+func TestDemoNoticesThatNothingIsGuarded(t *testing.T) {
+	t.Parallel()
+	s := openStage(t, slices.Concat(demo.Policy, []byte("    effect: none\n")))
+	for part := 2; part <= 3; part++ {
+		t.Run(fmt.Sprintf("part %d", part), func(t *testing.T) {
+			t.Parallel()
+			notHeld(t, s.Play(t.Context(), part, bank.NoFault), "")
+		})
+	}
+}
+
+func notHeld(t *testing.T, err error, claim string) {
+	t.Helper()
+	broken, ok := errors.AsType[*demo.Broken](err)
+	if !ok || !strings.HasPrefix(broken.Claim, claim) {
+		t.Errorf("%v, want a claim about %q that does not hold", err, claim)
+	}
+}
+
+// openStage starts a server for single parts. Its children are this test binary.
+func openStage(t *testing.T, policy []byte) *demo.Stage {
+	t.Helper()
+	s, err := demo.Open(t.Context(), demo.Options{Out: t.Output(), Policy: policy, Env: []string{mainVariable + "=1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(false); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestAFailedDemoKeepsItsFilesAndNamesThem(t *testing.T) {
+	t.Parallel()
+	tmp, env := demoEnv(t)
+	code, out, errs := once(t, env, "demo", "--scripted", "--fault", "forget")
+	left := entries(t, tmp)
+	if code != exitFailed || !strings.Contains(out, "✗ The bank's ledger: no payment") || len(left) != 1 || !strings.Contains(errs, filepath.Join(tmp, left[0])) {
+		t.Fatalf("exit %d, left %v, %q\n%s", code, left, errs, out)
+	}
+	kept := strings.Join(entries(t, filepath.Join(tmp, left[0])), " ")
+	for _, file := range []string{"serve.log", "bank-1.jsonl", "bank-1.log", "agent-1.2.log", "data"} {
+		if !strings.Contains(kept, file) {
+			t.Errorf("%s is not kept; there are %s", file, kept)
+		}
+	}
+	nothingRuns(t, tmp)
+}
+
+// startDemo starts a demo and returns when the given text has been said.
+func startDemo(t *testing.T, until string) (p *process, tmp string) {
+	t.Helper()
+	tmp, env := demoEnv(t)
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	p = &process{t: t, cmd: command(env, "demo", "--scripted"), exited: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = in, &p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = in.Close()
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.exited)
+	}()
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	said := ""
+	for buf := make([]byte, 4096); !strings.Contains(said, until); {
+		n, err := out.Read(buf)
+		if err != nil {
+			t.Fatalf("the demo ended before it said %q:\n%s", until, said)
+		}
+		said += string(buf[:n])
+	}
+	return p, tmp
+}
+
+// Ctrl-C, twice because nobody waits: all is put away all the same.
+func TestAnInterruptedDemoLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, until := range []string{"1. Without", "it is killed."} {
+		t.Run(until, func(t *testing.T) {
+			t.Parallel()
+			p, tmp := startDemo(t, until)
+			if len(running(tmp)) == 0 {
+				t.Error("nothing runs, so this test proves nothing")
+			}
+			if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)        // two signals at once are one
+			_ = p.cmd.Process.Signal(syscall.SIGINT) // it may have ended by now
+			if s := p.wait(); s.ExitStatus() != exitFailed || !strings.Contains(p.log.String(), "interrupted") {
+				t.Errorf("%v, %q", s, p.log.String())
+			}
+			if left := entries(t, tmp); len(left) > 0 {
+				t.Errorf("files are left: %v", left)
+			}
+			nothingRuns(t, tmp)
+		})
+	}
+}
+
+// A demo that is killed cannot end its children. Its guard does.
+func TestAKilledDemoTakesItsProcessesWithIt(t *testing.T) {
+	t.Parallel()
+	p, tmp := startDemo(t, "it is killed.")
+	if len(running(tmp)) == 0 {
+		t.Fatal("nothing runs, so this test proves nothing")
+	}
+	p.end(syscall.SIGKILL)
+	for deadline := time.Now().Add(30 * time.Second); len(running(tmp)) > 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			nothingRuns(t, tmp)
+			return
+		}
+	}
+}
