@@ -23,17 +23,17 @@ func (n *narrator) say(format string, args ...any) {
 	fmt.Fprintf(n.out, "%6.2f s  %s\n", time.Since(n.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// command writes a command as it can be repeated in a shell. Secrets are named there
-// by variables.
+// command writes a command as it can be pasted into a shell. A word may name a variable,
+// which secrets are shown as.
 func (n *narrator) command(words ...string) {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		switch {
-		case strings.Contains(w, "=$"): // a variable for the command that follows
+		case strings.Contains(w, "=$"): // for the environment of the command that follows
 			quoted[i] = w
 		case strings.Contains(w, "$"):
-			quoted[i] = `"` + w + `"`
-		case strings.ContainsAny(w, ` ?&"{}`):
+			quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`").Replace(w) + `"`
+		case strings.Trim(w, plain) != "":
 			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		default:
 			quoted[i] = w
@@ -41,6 +41,9 @@ func (n *narrator) command(words ...string) {
 	}
 	fmt.Fprintf(n.out, "          $ %s\n", strings.Join(quoted, " "))
 }
+
+// plain characters mean nothing to a shell.
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,"
 
 // Broken is a claim of the demo that did not hold.
 type Broken struct{ Claim string }

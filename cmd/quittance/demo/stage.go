@@ -1,20 +1,19 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"quittance/ledger"
 	"quittance/ledger/embedded"
 	"quittance/reconcile/access"
 )
@@ -146,32 +145,17 @@ func (s *Stage) account(ctx context.Context, name string) (token string, err err
 	if token != "" {
 		return token, nil
 	}
-	words := []string{"token", "new", "--data", dataFolder, "--account", name}
-	out, err := s.output(ctx, words...)
+	token = access.NewToken(access.AgentPrefix)
+	in, err := embedded.Find(filepath.Join(s.dir, dataFolder))
 	if err != nil {
 		return "", err
 	}
-	for word := range strings.FieldsSeq(out) {
-		if strings.HasPrefix(word, access.AgentPrefix) {
-			return word, nil
-		}
-	}
-	return "", errors.New("quittance token new gave no agent's token")
-}
-
-// output runs a command of ours to its end. What it says is kept in no file.
-func (s *Stage) output(ctx context.Context, words ...string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, stepLimit, errStep)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, s.program, words...)
-	cmd.Dir, cmd.Env = s.dir, s.env
-	var says bytes.Buffer
-	cmd.Stderr = &says
-	out, err := cmd.Output()
+	db, err := ledger.Open(ctx, in.DSN())
 	if err != nil {
-		return "", fmt.Errorf("couldn't run quittance %s: %w: %s", words[0], err, strings.TrimSpace(says.String()))
+		return "", err
 	}
-	return string(out), nil
+	defer db.Close()
+	return token, access.New(db).AddAgentToken(ctx, name, "demo", token, 0)
 }
 
 const (
