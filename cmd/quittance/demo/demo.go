@@ -36,7 +36,7 @@ All of it held. It took %.1f s, and nothing of it is left.
 
 To repeat a part by hand, run its commands in an empty folder with the policy cmd/quittance/demo/quittance.yaml in it
 (part 3 begins with the "serve" of part 2) and kill -9 the agent where the text says so. PERSON and AGENT are tokens: any
-16 characters or more. What is shown to curl as a person can be read from /v1/queue.
+16 characters or more. The id and the version of what is decided are in /v1/queue.
 `
 
 // Run plays every part at banks with the given fault, and writes what happens to out.
