@@ -90,6 +90,7 @@ type Panel struct {
 	Hold    *Hold
 	Contra  *Contradiction
 	Closed  *Closed
+	Typed   Text   // what the reader had typed before it was decided otherwise
 	Reading string // why nothing can be done by this person
 }
 
@@ -175,6 +176,9 @@ type Confirm struct {
 	Token     string
 	Hidden    []Option // fields that are sent on
 	Note      Text
+	NoteBy    string // whose note it is, when not the reader's
+	AskNote   bool
+	NoteValue string
 	Reference Text
 	Result    *Code
 	Hits      []Hit // what a look-up or another attempt found, which the verdict denies

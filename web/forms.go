@@ -135,3 +135,6 @@ func (f *Form) All(name string) []string { return f.values[name] }
 
 // Has tells whether the field was sent at all, as a ticked box is.
 func (f *Form) Has(name string) bool { return f.values.Has(name) }
+
+// Raw is a field exactly as it was sent: a password may begin with a space.
+func (f *Form) Raw(name string) string { return f.values.Get(name) }

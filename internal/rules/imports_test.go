@@ -41,7 +41,8 @@ var fenced = map[string][]string{
 	"github.com/peterldowns/pgtestdb": {"ledger"},
 	"github.com/labstack/echo":        {"web", "handlers", "cmd"},
 	"github.com/a-h/templ":            {"views", "handlers", "web"},
-	"testing":                         {"ledger/ledgertest"},
+	"testing":                         {"ledger/ledgertest", "web/browsertest"},
+	"github.com/playwright-community": {"web/browsertest"},
 }
 
 // pkg is what the rules look at of a package.
@@ -184,7 +185,7 @@ func TestEachRuleCatchesItsBreach(t *testing.T) {
 		"Echo in reconcile":                  {in: "quittance/reconcile/canon", imports: "github.com/labstack/echo/v4/middleware", says: "only web, handlers, cmd may"},
 		"templ in cmd":                       {in: "quittance/cmd/quittance", imports: "github.com/a-h/templ", says: "only views, handlers, web may"},
 		"test helper in the program":         {in: "quittance/cmd/quittance", imports: "quittance/ledger/ledgertest", says: "only tests may"},
-		"testing in the program":             {in: "quittance/web", imports: "testing", says: "only ledger/ledgertest may"},
+		"testing in the program":             {in: "quittance/web", imports: "testing", says: "only ledger/ledgertest, web/browsertest may"},
 		"client pulls in a library":          {in: "quittance/client/spool", dep: "github.com/google/uuid", says: "standard library only"},
 		"client pulls in the ledger":         {in: "quittance/client", imports: "quittance/ledger", says: "client may not import ledger"},
 	} {

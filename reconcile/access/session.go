@@ -46,6 +46,7 @@ type Session struct {
 	Person Person
 	Email  string
 	Zone   *time.Location
+	Now    time.Time // by the database's clock, when it was looked up
 	key    []byte // of form tokens
 }
 
@@ -69,7 +70,7 @@ func (s *Service) Session(ctx context.Context, secret string) (*Session, error) 
 	}
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("form tokens"))
-	out := &Session{ID: row.ID, Person: Person{row.Person, row.Name, row.Roles}, Email: row.Email, Zone: zone, key: mac.Sum(nil)}
+	out := &Session{ID: row.ID, Person: Person{row.Person, row.Name, row.Roles}, Email: row.Email, Zone: zone, Now: row.Now, key: mac.Sum(nil)}
 	idle := row.Now.Sub(row.SeenAt)
 	if row.Disabled || !row.EndedAt.IsZero() || idle > sessionIdle || !row.ExpiresAt.After(row.Now) {
 		return out, ErrSessionOver

@@ -1,0 +1,255 @@
+package desk
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"quittance/reconcile/effects"
+	"quittance/views"
+)
+
+// panel is what can be done about an effect now, by this person.
+func (d *Desk) panel(r *request, s subject, p problems) views.Panel {
+	var out views.Panel
+	can := r.may(decider)
+	if s.contradicted() {
+		out.Contra = d.contradictionPanel(r, s, p, can)
+	}
+	switch s.State {
+	case "interrupted", "held":
+		if s.Proposal != nil {
+			out.Second = d.secondPanel(r, s, p, can)
+			break
+		}
+		if can {
+			out.Verdict = d.verdictForm(r, s, p)
+		} else {
+			out.Reading = "Deciding takes one of the roles " + strings.Join(decider, ", ") + "."
+		}
+	case "cleared", "taken", "cancelled", "failed":
+		if s.UsedAt.IsZero() && (s.DecidedBy == "person" || s.DecidedBy == "look_up" || s.DecidedBy == "vendor_key") {
+			out.Hold = d.holdPanel(r, s, p, can)
+		} else {
+			out.Closed = closedPanel(r, s)
+		}
+	}
+	// What somebody typed is not lost when another was faster.
+	if out.Verdict == nil && s.draft != nil && s.draft.Note != "" {
+		out.Typed = note(s.draft.Note)
+	}
+	return out
+}
+
+func (d *Desk) verdictForm(r *request, s subject, p problems) *views.Verdict {
+	v := &views.Verdict{
+		Action: effectURL(s.EffectID) + "/review", Token: r.session.FormToken(), Version: whole(s.Version), Title: "Did it happen?",
+		Choices: d.choices(s), Problem: p.verdict, Result: string(s.tool.ResultExample()),
+		ResultHint: "JSON; empty gives it nothing but the reference",
+	}
+	if v.Result != "" {
+		v.ResultHint = "Pre-filled from the policy's example: put the real values in"
+	}
+	if s.State == "held" {
+		v.Title = "May it run?"
+		for _, o := range s.Overlaps {
+			if o.State == "taken" {
+				v.Others = append(v.Others, views.Option{Value: o.EffectID, Label: cutText(o.RunID, nameShown) + ", " + r.at(o.OpenedAt).Text})
+			}
+		}
+	}
+	t := s.draft
+	if t == nil {
+		return v
+	}
+	v.Note, v.Reference, v.NextLook = t.Note, t.Reference, t.NextLook
+	if t.Result != "" {
+		v.Result = t.Result
+	}
+	for i := range v.Choices {
+		v.Choices[i].Picked = v.Choices[i].Value == t.Verdict
+	}
+	for i := range v.Others {
+		v.Others[i].Picked = v.Others[i].Value == t.SameAs
+	}
+	if p.verdict == "" && (t.Note != "" || t.Verdict != "") {
+		v.Restored = "What you had typed is still here, from " + r.at(t.savedAt).Text + "."
+	}
+	if t.Version != 0 && t.Version != s.Version {
+		v.Stale = "This has changed since you wrote it. Read what is new before you go on; what you typed stays."
+	}
+	return v
+}
+
+// choices are the verdicts that fit, each with what will happen next. None is chosen
+// beforehand.
+func (d *Desk) choices(s subject) []views.Choice {
+	again := "The agent will make this call once more."
+	if s.Amount != nil {
+		again = "The agent will make this call once more: " + s.Amount.Display() + " may leave again."
+	}
+	unsure := views.Choice{Value: "unsure", Title: "Looked, cannot tell yet", Next: "What you saw is kept; the effect stays here."}
+	stop := views.Choice{Value: "stop", Title: "No, and do not send it", Next: "It is closed. The agent is told to stop asking for it."}
+	if s.State == "held" {
+		stop.Title = "No, it must not run"
+		list := []views.Choice{}
+		for _, o := range s.Overlaps {
+			if o.State == "taken" {
+				list = append(list, views.Choice{Value: "same_as", Title: "It is the same as one that happened", Next: "The agent gets the other's result and goes on; nothing is sent."})
+				break
+			}
+		}
+		return append(list, stop, unsure,
+			views.Choice{Value: "allow", Title: "Yes, it is another one, let it run", Next: strings.Replace(again, "once more", "now", 1) + d.secondText(s), Danger: true})
+	}
+	return []views.Choice{
+		{Value: "taken", Title: "Yes, it took effect", Next: "It stays. The agent gets your reference as the result and goes on."},
+		stop, unsure,
+		{Value: "not_taken", Title: "No, send it again", Next: again + d.secondText(s), Danger: true},
+	}
+}
+
+func (d *Desk) secondText(s subject) string {
+	if s.tool.NeedsSecondPerson(s.Amount, s.AmountProblem) {
+		return " Needs a second person."
+	}
+	return ""
+}
+
+func (d *Desk) secondPanel(r *request, s subject, p problems, can bool) *views.Second {
+	x := s.Proposal
+	v := &views.Second{
+		Who: x.Person, Verdict: verdictText(x.Verdict), At: r.at(x.At), Note: note(x.Note), Reference: line(x.Reference),
+		Own: r.session.Person.ID == x.PersonID, Danger: x.Verdict == "not_taken" || x.Verdict == "allow", Next: d.nextText(s, x.Verdict),
+		Token: r.session.FormToken(), Version: whole(s.Version), Problem: p.second,
+	}
+	if can {
+		v.ReviewURL = effectURL(s.EffectID) + "/confirm?second=yes"
+		v.SendBack = effectURL(s.EffectID) + "/send-back"
+	}
+	return v
+}
+
+// nextText is what a verdict does once it is released.
+func (d *Desk) nextText(s subject, verdict string) string {
+	switch effects.Verdict(verdict) {
+	case effects.VerdictTaken:
+		return "Nothing is sent. The agent is given the result and goes on."
+	case effects.VerdictNotTaken, effects.VerdictAllow:
+		if s.Amount != nil {
+			return "The agent will send this call: " + s.Amount.Display() + " will leave" + map[bool]string{true: " again", false: ""}[verdict == "not_taken"] + "."
+		}
+		return "The agent will send this call."
+	case effects.VerdictStop:
+		return "Nothing is sent. The agent is told that this must not run."
+	case effects.VerdictSameAs:
+		return "Nothing is sent. The agent gets the other effect's result."
+	}
+	return ""
+}
+
+func (d *Desk) holdPanel(r *request, s subject, p problems, can bool) *views.Hold {
+	h := &views.Hold{
+		Title: "Decided: " + verdictText(verdictOf(s)), Action: effectURL(s.EffectID) + "/undo", Token: r.session.FormToken(),
+		Version: whole(s.Version), Problem: p.undo, CanUndo: can && s.DecidedBy != "vendor_key",
+	}
+	who := decidedBy(s.DecidedBy)
+	if x := lastDecision(s); x != nil && x.Person != "" {
+		who = "by " + x.Person + " at " + r.at(x.At).Text
+	}
+	switch {
+	case s.Early && s.Moment.After(r.now):
+		h.Text = fmt.Sprintf("%s. It was decided before it can be sure: what was sent may land until %s. Then somebody confirms that it still holds.", capital(who), r.at(s.Moment).Text)
+		h.Release, h.Waits = r.at(s.Moment), true
+	case s.Early:
+		h.Text = capital(who) + ", before it could be sure. It can be sure now: look once more, and confirm."
+		if can {
+			h.Confirm, h.ConfirmText = effectURL(s.EffectID)+"/confirm?still=yes", "Look once more and confirm…"
+		}
+	case !s.Released:
+		h.Text = capital(who) + ". Agents do not see it yet: until then it can be taken back freely."
+		h.Release, h.Waits = r.at(s.ReleaseAt), s.ReleaseAt.After(r.now)
+		if !h.Waits {
+			h.Text = capital(who) + ". It is being released."
+		}
+	default:
+		h.Text = capital(who) + ". Released " + r.at(s.ReleaseAt).Text + "; no agent has used it yet, so it can still be taken back."
+	}
+	return h
+}
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// verdictOf is the verdict that an effect's state came from.
+func verdictOf(s subject) string {
+	switch s.State {
+	case "cleared":
+		if s.Why == "allowed" {
+			return "allow"
+		}
+		return s.Why
+	case "cancelled":
+		return "stop"
+	case "taken":
+		if s.SameAs != "" {
+			return "same_as"
+		}
+	}
+	return s.State
+}
+
+// lastDecision is the decision in force.
+func lastDecision(s subject) *effects.DecisionView {
+	for i := len(s.Decisions) - 1; i >= 0; i-- {
+		if x := &s.Decisions[i]; x.Act == "decide" {
+			return x
+		}
+	}
+	return nil
+}
+
+func closedPanel(r *request, s subject) *views.Closed {
+	c := &views.Closed{State: stateOf(s.State, s.Why, false), How: capital("closed " + decidedBy(s.DecidedBy)), At: r.at(s.ReleaseAt)}
+	if x := lastDecision(s); x != nil && s.DecidedBy != "agent" {
+		c.At, c.Note = r.at(x.At), note(x.Note)
+		if x.Person != "" {
+			c.How, c.Who = "Closed by", x.Person
+		}
+	}
+	if !s.UsedAt.IsZero() && s.DecidedBy != "agent" && s.DecidedBy != "late_agent" {
+		c.Used = "Resumed " + r.at(s.UsedAt).Text
+	}
+	return c
+}
+
+func (d *Desk) contradictionPanel(r *request, s subject, p problems, can bool) *views.Contradiction {
+	c := &views.Contradiction{
+		Text:   "What was seen disagrees with what was decided. Nothing is overwritten: look, and say what it was.",
+		Action: effectURL(s.EffectID) + "/acknowledge", Token: r.session.FormToken(), Version: whole(s.Version), Problem: p.contradiction, CanAct: can,
+	}
+	for _, x := range s.Contradictions {
+		if x.AcknowledgedAt.IsZero() {
+			c.Lines = append(c.Lines, capital(contradictionText(x.Kind))+", seen "+r.at(x.At).Text+".")
+		}
+	}
+	return c
+}
+
+// holdOf is how long a verdict is held before agents see it, in words.
+func (d *Desk) holdOf(s subject, verdict effects.Verdict, now time.Time) string {
+	again := verdict == effects.VerdictNotTaken
+	hold := d.engine.Policy().Hold(again, s.Amount != nil || s.AmountProblem != "")
+	text := "At once."
+	if hold > 0 {
+		text = "In " + span(hold) + ": until then it can be taken back freely."
+	}
+	if (again || verdict == effects.VerdictStop) && len(s.Attempts) > 0 && s.Moment.After(now) {
+		text = ""
+	}
+	return text
+}

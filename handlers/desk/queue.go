@@ -1,0 +1,142 @@
+package desk
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"quittance/ledger/queue"
+	"quittance/reconcile/effects"
+	"quittance/views"
+	"quittance/web"
+)
+
+// pageRows is how many rows a page of a list has.
+const pageRows = 50
+
+// namesOffered is how many tools or agents the filter offers to complete; any other
+// can be typed.
+const namesOffered = 1000
+
+func (d *Desk) queue(r *request) error {
+	f := parseFilter(r.QueryParams(), r.zone)
+	if f.closed != "" {
+		return d.closedList(r, f)
+	}
+	q, problem := d.query(r, f)
+	var rows effects.QueuePage
+	var sums effects.QueueSums
+	var err error
+	if problem == "" {
+		rows, err = d.engine.Queue(r.ctx(), q)
+		if refusal, ok := errors.AsType[*effects.Refusal](err); ok {
+			problem, err = refusal.Detail, nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if problem == "" {
+		if sums, err = d.engine.QueueSums(r.ctx(), q); err != nil {
+			return err
+		}
+	}
+	view, err := d.queueView(r, f, sums)
+	if err != nil {
+		return err
+	}
+	view.Filter.Problem = problem
+	for _, x := range rows.Items {
+		view.Rows = append(view.Rows, queueRow(r, x))
+	}
+	view.Pager = f.pager(rows.Next)
+	view.Empty = d.emptyQueue(f, view.Page)
+	view.CanBulk = r.may(decider) && len(view.Rows) > 0
+	status := http.StatusOK
+	if problem != "" {
+		status = http.StatusUnprocessableEntity
+	}
+	return web.Render(r.Context, status, views.QueuePage(view))
+}
+
+// queueView is the page without its rows.
+func (d *Desk) queueView(r *request, f filter, sums effects.QueueSums) (v views.Queue, err error) {
+	if v.Page, err = d.page(r, "Queue", "/"); err != nil {
+		return v, err
+	}
+	v.Live = "/events"
+	names, err := queue.NamesWaiting(r.ctx(), d.db, namesOffered)
+	if err != nil {
+		return v, err
+	}
+	v.Filter = f.view(r, names)
+	v.Filtered = !f.empty()
+	v.Query = f.values().Encode()
+	v.Views = f.views(sums)
+	v.Token = r.session.FormToken()
+	v.Figures = figures(sums, v.Filtered)
+	return v, nil
+}
+
+// stakesShown is how many currencies the head of the queue names.
+const stakesShown = 4
+
+func figures(s effects.QueueSums, filtered bool) views.Figures {
+	f := views.Figures{Waiting: grouped(s.Effects), Later: filtered}
+	if s.More {
+		f.Waiting += "+"
+	}
+	for i, a := range s.AtStake {
+		if i == stakesShown {
+			f.More = " and " + grouped(int64(len(s.AtStake)-i)) + " more currencies"
+			break
+		}
+		f.Stake = append(f.Stake, *amount(&a))
+	}
+	if s.Effects > 0 && !filtered {
+		f.Oldest = span(s.OldestFor)
+	}
+	if !filtered && s.Overdue > 0 {
+		f.Overdue = capped(s.Overdue, queue.CountCap)
+	}
+	return f
+}
+
+func queueRow(r *request, x effects.QueueItem) views.QueueRow {
+	row := views.QueueRow{
+		ID: x.EffectID, URL: effectURL(x.EffectID), Version: whole(x.Version), What: line(x.Summary), Tool: name(x.Tool), Agent: name(x.Agent),
+		Run: name(x.RunID), RunFull: x.RunID, State: queueState(x), Known: line(x.Known), Amount: amount(x.Amount),
+		Waiting: span(x.Waiting), Since: r.at(x.WaitingSince), Overdue: x.Overdue,
+	}
+	if x.BusinessKey != "" && odd(line(x.BusinessKey)) || odd(row.What) {
+		row.Known = append(row.Known, views.Piece{Text: " hidden characters", Mark: "The text holds characters that cannot be seen or that look like others."})
+	}
+	return row
+}
+
+// queueState is the most pressing thing to say of a row.
+func queueState(x effects.QueueItem) views.State {
+	switch {
+	case x.Contradicted:
+		return views.State{Kind: "danger", Word: "Contradiction"}
+	case x.SecondWaits:
+		return views.State{Kind: "held", Word: "Second person"}
+	case x.Confirm:
+		return views.State{Kind: "info", Word: "To confirm"}
+	case x.State == "held":
+		return views.State{Kind: "held", Word: "Held, not started"}
+	}
+	return views.State{Kind: "unknown", Word: "Not known"}
+}
+
+func (d *Desk) emptyQueue(f filter, p views.Page) *views.Empty {
+	if !f.empty() {
+		return &views.Empty{Title: "Nothing matches", Text: "Nothing that waits fits this filter. " + p.Loops + "."}
+	}
+	if !p.Quiet {
+		return &views.Empty{Title: "Nothing is listed, and the loops do not run", Text: p.Loops + ": an effect may be waiting that is not here yet."}
+	}
+	return &views.Empty{Title: "Nothing waits for a person", Text: "Agents go on by themselves. " + p.Loops + "."}
+}
+
+func effectURL(id string) string { return "/effects/" + url.PathEscape(id) }

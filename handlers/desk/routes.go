@@ -1,0 +1,45 @@
+package desk
+
+import "net/http"
+
+// route is one line of the table.
+type route struct {
+	method, path string
+	who          audience
+	handle       func(*Desk, *request) error
+	stream       bool // answers for as long as the page is open
+
+	// Of a POST: the action by which the audit trail knows it. The change itself writes
+	// the line when it is done; the wrapper writes it when it is denied.
+	action string
+	// used answers a form that was sent before; nil says so on a page of its own.
+	used func(*Desk, *request) error
+	// keep stores what was typed when the session is over.
+	keep func(*Desk, *request) error
+	// unbound forms have no session to be bound to: signing in.
+	unbound bool
+	// draft forms may be sent again and again: only what is typed changes.
+	draft bool
+}
+
+var routes = []route{
+	// Coming and going.
+	{method: http.MethodGet, path: "/sign-in", who: anyone, handle: (*Desk).signInPage},
+	{method: http.MethodPost, path: "/sign-in", who: anyone, handle: (*Desk).signIn, action: "sign_in", unbound: true},
+	{method: http.MethodPost, path: "/sign-out", who: somebody, handle: (*Desk).signOut, action: "sign_out"},
+	{method: http.MethodGet, path: "/enter/:link", who: anyone, handle: (*Desk).linkPage},
+	{method: http.MethodPost, path: "/enter/:link", who: anyone, handle: (*Desk).useLink, action: "sign_in", unbound: true},
+
+	// The queue and one effect.
+	{method: http.MethodGet, path: "/", who: reader, handle: (*Desk).queue},
+	{method: http.MethodGet, path: "/effects/:id", who: reader, handle: (*Desk).effect},
+	{method: http.MethodGet, path: "/effects/:id/arguments.json", who: reader, handle: (*Desk).arguments},
+	{method: http.MethodGet, path: "/effects/:id/result.json", who: reader, handle: (*Desk).result},
+	{method: http.MethodPost, path: "/effects/:id/draft", who: decider, handle: (*Desk).saveDraft, action: "draft.save", draft: true},
+	{method: http.MethodPost, path: "/effects/:id/review", who: decider, handle: (*Desk).review, action: "effect.review", keep: (*Desk).keepDraft, draft: true},
+	{method: http.MethodGet, path: "/effects/:id/confirm", who: decider, handle: (*Desk).confirm},
+	{method: http.MethodPost, path: "/effects/:id/decision", who: decider, handle: (*Desk).decide, action: "effect.decide", used: (*Desk).decidedBefore, keep: (*Desk).keepDraft},
+	{method: http.MethodPost, path: "/effects/:id/undo", who: decider, handle: (*Desk).undo, action: "effect.undo", used: (*Desk).backToEffect},
+	{method: http.MethodPost, path: "/effects/:id/send-back", who: decider, handle: (*Desk).sendBack, action: "effect.send_back", used: (*Desk).backToEffect},
+	{method: http.MethodPost, path: "/effects/:id/acknowledge", who: decider, handle: (*Desk).acknowledge, action: "effect.acknowledge", used: (*Desk).backToEffect},
+}
