@@ -122,25 +122,31 @@ type Reader interface {
 var ErrNotFound = sql.ErrNoRows
 
 // prepared returns the statement for query, prepared once per pool. database/sql
-// prepares it again on each connection that meets it first.
+// prepares it again on each connection that meets it first. It may wait for a
+// connection: never with the lock held, which those who have one need.
 func (p pool) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
-	p.mu.RLock()
-	s, ok := p.stmts[query]
-	p.mu.RUnlock()
-	if ok {
-		return s, nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s, ok := p.stmts[query]; ok {
+	if s := p.known(query); s != nil {
 		return s, nil
 	}
 	s, err := p.PreparexContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if first, ok := p.stmts[query]; ok {
+		_ = s.Close()
+		return first, nil
+	}
 	p.stmts[query] = s
 	return s, nil
+}
+
+// known is the statement if it was prepared already, or nil.
+func (p pool) known(query string) *sqlx.Stmt {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.stmts[query]
 }
 
 // Now is the database's clock: ages, leases and order are never decided by a
@@ -194,6 +200,7 @@ type Tx struct {
 	db  *DB
 	x   *sqlx.Tx
 	now time.Time
+	own map[string]*sqlx.Stmt // prepared for this transaction alone
 }
 
 // InTx runs f in a transaction and commits when f returns nil. It starts f again,
@@ -225,11 +232,16 @@ func (d *DB) once(ctx context.Context, f func(ctx context.Context, tx *Tx) error
 			_ = x.Rollback()
 		}
 	}()
-	if err = f(ctx, &Tx{db: d, x: x}); err != nil {
+	t := &Tx{db: d, x: x}
+	if err = f(ctx, t); err != nil {
 		return err
 	}
 	if err = x.Commit(); err != nil {
 		return fmt.Errorf("couldn't commit: %w", err)
+	}
+	for query := range t.own {
+		// For the next ones. At worst they prepare it for themselves again.
+		_, _ = d.tx.prepared(context.WithoutCancel(ctx), query)
 	}
 	return nil
 }
@@ -286,10 +298,22 @@ func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error)
 	return r.RowsAffected()
 }
 
+// prepared never waits for a second connection: with every connection in a
+// transaction that wants one more, all would wait for ever.
 func (t *Tx) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
-	s, err := t.db.tx.prepared(ctx, query)
+	if s := t.own[query]; s != nil {
+		return s, nil
+	}
+	if s := t.db.tx.known(query); s != nil {
+		return t.x.StmtxContext(ctx, s), nil
+	}
+	s, err := t.x.PreparexContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	return t.x.StmtxContext(ctx, s), nil
+	if t.own == nil {
+		t.own = map[string]*sqlx.Stmt{}
+	}
+	t.own[query] = s
+	return s, nil
 }
