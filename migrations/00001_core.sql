@@ -181,7 +181,7 @@ COMMENT ON TABLE refusals IS 'Starts and begins that were refused, at most 100 a
 -- function, since PostgreSQL reads the text of every CHECK again for each statement
 -- that writes: spelt out, this one cost more than the write.
 -- +goose StatementBegin
-CREATE FUNCTION effect_shape(state text, why text, decided_by text, attempts integer, released boolean, used boolean,
+CREATE FUNCTION effect_shape(state text, why text, decided_by text, decided_from text, attempts integer, released boolean, used boolean,
     has_release boolean, outcomes integer, early boolean, proposed boolean, has_reference boolean, is_same boolean,
     has_deadline boolean, gap boolean) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -196,7 +196,16 @@ BEGIN
         IF NOT has_release OR proposed AND state <> 'cleared' OR used AND NOT released
             OR NOT released AND decided_by IS DISTINCT FROM 'person'
             OR has_reference AND state <> 'taken'
-            OR is_same AND (state <> 'taken' OR has_reference OR decided_by IS DISTINCT FROM 'person') THEN
+            OR is_same AND (state <> 'taken' OR has_reference OR decided_by IS DISTINCT FROM 'person')
+            OR attempts = 0 AND decided_by IN ('agent','late_agent','vendor_key') THEN
+            RETURN false;
+        END IF;
+        -- What was used is final. What was not can be undone: it is known from where a
+        -- person or a look-up decided it, and only what was held is the same as another.
+        IF used AND decided_from IS NOT NULL
+            OR NOT used AND state <> 'cleared' AND (decided_by = 'person' AND decided_from IN ('interrupted','held')
+                OR decided_by = 'look_up' AND decided_from = 'interrupted') IS NOT TRUE
+            OR is_same AND decided_from = 'interrupted' THEN
             RETURN false;
         END IF;
     END IF;
@@ -209,16 +218,15 @@ BEGIN
         WHEN 'held' THEN
             RETURN (why IN ('overlap','no_business_key','undone','expired')) IS TRUE;
         WHEN 'cleared' THEN
-            RETURN (why = 'not_taken' AND decided_by IN ('look_up','person')
-                OR why = 'allowed' AND decided_by = 'person'
-                OR why = 'same_key' AND decided_by = 'vendor_key') IS TRUE AND NOT used;
+            RETURN (why = 'not_taken' AND decided_by IN ('look_up','person') AND decided_from = 'interrupted'
+                OR why = 'allowed' AND decided_by = 'person' AND decided_from = 'held'
+                OR why = 'same_key' AND decided_by = 'vendor_key' AND decided_from = 'interrupted') IS TRUE AND NOT used;
         WHEN 'taken' THEN
-            RETURN why IS NULL AND (decided_by IN ('agent','late_agent','look_up','person')) IS TRUE
-                AND (used OR decided_by IN ('look_up','person'));
+            RETURN why IS NULL AND (decided_by IN ('agent','late_agent','look_up','person')) IS TRUE;
         WHEN 'failed' THEN
-            RETURN why IS NULL AND (decided_by IN ('agent','late_agent')) IS TRUE AND attempts >= 1 AND used;
+            RETURN why IS NULL AND (decided_by IN ('agent','late_agent')) IS TRUE AND used;
         WHEN 'cancelled' THEN
-            RETURN why IS NULL AND (decided_by IN ('person','run_closed')) IS TRUE AND (used OR decided_by = 'person');
+            RETURN why IS NULL AND (decided_by IN ('person','run_closed')) IS TRUE;
         ELSE
             RETURN false;
     END CASE;
@@ -301,7 +309,7 @@ CREATE TABLE effects (
         AND COALESCE(octet_length(business_key), 1) BETWEEN 1 AND 1024
         AND COALESCE(octet_length(reference), 1) BETWEEN 1 AND 1024),
     CONSTRAINT effects_money CHECK (num_nulls(amount, currency, decimals) IN (0, 3)),
-    CONSTRAINT effects_shape CHECK (effect_shape(state, why, decided_by, attempts, released, used_at IS NOT NULL,
+    CONSTRAINT effects_shape CHECK (effect_shape(state, why, decided_by, decided_from, attempts, released, used_at IS NOT NULL,
         release_at IS NOT NULL, num_nonnulls(decision, decided_from, reference, same_as, result, error), early,
         proposal IS NOT NULL, reference IS NOT NULL, same_as IS NOT NULL, deadline IS NOT NULL, gap))
 ) WITH (fillfactor = 85);

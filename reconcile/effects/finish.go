@@ -206,7 +206,7 @@ func evidenceSource(ev finishEvent) string {
 
 func contradictionKind(m Move) string {
 	switch m.Row {
-	case "L1", "L2", "L4":
+	case "L1", "L2", "L4", "L5":
 		return "earlier_attempt_taken"
 	case "F9", "K4":
 		return "other_reference"

@@ -129,7 +129,7 @@ type Move struct {
 	Release       bool // visible to agents at once
 	Contradiction bool
 	Refused       bool // the event does not fit this state; nothing changes
-	Kept          bool // recorded as evidence only
+	Kept          bool // recorded as evidence; the caller is told that it came too late
 }
 
 // row is one line of the table. The first whose state and kind match and whose
@@ -202,28 +202,40 @@ func Valid(f Facts) bool {
 	if f.SameAs && !(f.State == Taken && f.By == ByPerson) {
 		return false
 	}
+	if anyOf(f.By, ByAgent, ByLateAgent, ByVendorKey) && f.Attempts == 0 {
+		return false // they speak of an attempt
+	}
 	switch f.State {
 	case InFlight:
 		return f.By == ByNobody && f.Attempts >= 1 && !f.Released && !f.Used && f.From == None
 	case Interrupted, Held:
 		return f.By == ByNobody && !f.Released && !f.Used && f.From == None
 	case Cleared:
-		by := f.Why == WhyNotTaken && anyOf(f.By, ByLookup, ByPerson) || f.Why == WhyAllowed && f.By == ByPerson || f.Why == WhySameKey && f.By == ByVendorKey
+		by := f.Why == WhyNotTaken && anyOf(f.By, ByLookup, ByPerson) && f.From == Interrupted ||
+			f.Why == WhySameKey && f.By == ByVendorKey && f.From == Interrupted ||
+			f.Why == WhyAllowed && f.By == ByPerson && f.From == Held
 		return by && !f.Used && (f.Released || f.By == ByPerson)
 	case Taken:
-		if f.Used && !f.Released || !f.Used && !anyOf(f.By, ByLookup, ByPerson) {
-			return false
+		if f.SameAs && f.From == Interrupted {
+			return false // only what was held is the same as another
 		}
-		return anyOf(f.By, ByAgent, ByLateAgent, ByLookup, ByPerson) && (f.Released || f.By == ByPerson)
+		return anyOf(f.By, ByAgent, ByLateAgent, ByLookup, ByPerson) && undoable(f, ByLookup, ByPerson)
 	case Failed:
-		return anyOf(f.By, ByAgent, ByLateAgent) && f.Attempts >= 1 && f.Released && f.Used
+		return anyOf(f.By, ByAgent, ByLateAgent) && f.Released && f.Used && f.From == None
 	case Cancelled:
-		if f.Used && !f.Released || !f.Used && f.By != ByPerson {
-			return false
-		}
-		return anyOf(f.By, ByPerson, ByRunClosed) && (f.Released || f.By == ByPerson)
+		return anyOf(f.By, ByPerson, ByRunClosed) && undoable(f, ByPerson)
 	}
 	return false
+}
+
+// undoable tells whether an outcome is used and final, or one of by has decided it
+// from a state that it can go back to. Only a person's decision waits for its release.
+func undoable(f Facts, by ...By) bool {
+	if f.Used {
+		return f.Released && f.From == None
+	}
+	return anyOf(f.By, by...) && (f.Released || f.By == ByPerson) &&
+		(f.From == Interrupted || f.From == Held && f.By == ByPerson)
 }
 
 func anyOf[T comparable](x T, list ...T) bool {

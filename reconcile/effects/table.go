@@ -14,8 +14,8 @@ var table = []row{
 			}
 			return Move{To: Interrupted, Why: WhyDeadline}
 		}},
-	{id: "T2", from: []State{Cleared}, kind: KExpire, when: "unused 24 h (policy) after the run could resume",
-		to: "interrupted, held if allowed", also: "a standing permit is not one",
+	{id: "T2", from: []State{Cleared}, kind: KExpire, when: "released, and unused 24 h (policy) after the run could resume",
+		guard: func(f Facts, e Event) bool { return f.Released }, to: "interrupted, held if allowed", also: "a standing permit is not one",
 		move: func(f Facts, e Event) Move {
 			if f.Why == WhyAllowed {
 				return Move{To: Held, Why: WhyExpired}
@@ -28,21 +28,29 @@ var table = []row{
 
 	// Evidence about an attempt that is not the last one.
 	{id: "L1", from: []State{Cleared}, kind: KFinish, when: "taken, by an attempt before the last, not one object of the same vendor key",
-		guard: earlierTaken, to: "interrupted", also: "contradiction: recovery suspected, the unused permission is withdrawn",
+		guard: earlierTaken, to: "interrupted", also: "contradiction: recovery suspected, the unused permission is withdrawn; 409 stale_fence",
 		move: func(f Facts, e Event) Move {
-			return Move{To: Interrupted, Why: WhyContradicted, Contradiction: true}
+			return Move{To: Interrupted, Why: WhyContradicted, Contradiction: true, Kept: true}
 		}},
+	{id: "L1a", from: []State{Cleared}, kind: KFinish, when: "taken, by any other attempt than the last (one of the same vendor key, or one that a log gap hides); not_taken or same_key",
+		guard: func(f Facts, e Event) bool {
+			return notLast(f, e) && e.Word == WordTaken && f.Why != WhyAllowed
+		}, to: "interrupted", also: "the permission is withdrawn; 409 stale_fence",
+		move: func(f Facts, e Event) Move { return Move{To: Interrupted, Why: WhyContradicted, Kept: true} }},
 	{id: "L2", from: store.States, kind: KFinish, when: "taken, by an attempt before the last, not one object of the same vendor key",
-		guard: earlierTaken, to: "unchanged", also: "contradiction: recovery suspected, the run pauses at its next begin", move: contradict},
-	{id: "L3", from: store.States, kind: KFinish, when: "anything else by an attempt before the last",
-		guard: func(f Facts, e Event) bool { return e.Earlier }, to: "unchanged", also: "409 stale_fence; kept as evidence", move: appended},
-	{id: "L3a", from: []State{InFlight, Interrupted, Held, Cleared, Taken}, kind: KFinish, when: "by no attempt on record (a log gap may hide it)",
-		guard: func(f Facts, e Event) bool { return e.Stray }, to: "unchanged", also: "409 stale_fence; kept as evidence", move: appended},
-	{id: "L4", from: store.States, kind: KLookup, when: "asked before the last attempt began, more than one hit",
+		guard: earlierTaken, to: "unchanged", also: "contradiction: recovery suspected, the run pauses at its next begin; 409 stale_fence", move: contradict},
+	{id: "L3", from: []State{InFlight, Interrupted, Held, Cleared, Taken}, kind: KFinish, when: "anything else that is not by the last attempt, but for taken with another reference than the one on record",
+		guard: func(f Facts, e Event) bool {
+			return notLast(f, e) && !(f.State == Taken && e.Word == WordTaken && e.OtherRef)
+		}, to: "unchanged", also: "409 stale_fence; kept as evidence", move: appended},
+	{id: "L4", from: []State{Cleared}, kind: KLookup, when: "asked before the last attempt began; not_taken: any hit; same_key: taken, or more than one hit",
+		guard: func(f Facts, e Event) bool { return e.AskedEarly && againstPermission(f, e) }, to: "interrupted", also: "the permission is withdrawn; contradiction where there is more than one hit",
+		move: func(f Facts, e Event) Move { return Move{To: Interrupted, Why: WhyHit, Contradiction: e.Many} }},
+	{id: "L5", from: store.States, kind: KLookup, when: "asked before the last attempt began, more than one hit",
 		guard: func(f Facts, e Event) bool { return e.AskedEarly && e.Many }, to: "unchanged", also: "contradiction", move: contradict},
-	{id: "L5", from: store.States, kind: KLookup, when: "asked before the last attempt began",
+	{id: "L6", from: store.States, kind: KLookup, when: "asked before the last attempt began",
 		guard: func(f Facts, e Event) bool { return e.AskedEarly }, to: "unchanged", also: "evidence appended", move: appended},
-	{id: "L6", from: store.States, kind: KLookup, when: "never had an attempt, and no log gap hides one",
+	{id: "L7", from: store.States, kind: KLookup, when: "never had an attempt, and no log gap hides one",
 		guard: func(f Facts, e Event) bool { return f.Attempts == 0 && !f.Gap }, to: "unchanged", also: "evidence appended", move: appended},
 
 	// Begin.
@@ -122,8 +130,8 @@ var table = []row{
 		guard: func(f Facts, e Event) bool { return refused(f, e) && f.Used && !f.SameAs }, to: "unchanged", also: "contradiction", move: contradict},
 	{id: "F12", from: []State{Failed}, kind: KFinish, when: "taken", guard: wordIs(WordTaken), to: "unchanged", also: "contradiction", move: contradict},
 	{id: "F13", from: []State{Cancelled}, kind: KFinish, when: "taken; cancelled by a person, unused",
-		guard: func(f Facts, e Event) bool { return e.Word == WordTaken && f.By == ByPerson && !f.Used }, to: "interrupted", also: "takes its claim again, else held",
-		move: reopened},
+		guard: func(f Facts, e Event) bool { return e.Word == WordTaken && f.By == ByPerson && !f.Used }, to: "interrupted", also: "takes its claim again, else held; contradiction where another begun effect holds it",
+		move: stoppedButTaken},
 	{id: "F14", from: []State{Cancelled}, kind: KFinish, when: "taken; used, or cancelled with its run", guard: wordIs(WordTaken), to: "unchanged", also: "contradiction", move: contradict},
 
 	// Look-up, asked after the last attempt began.
@@ -135,10 +143,8 @@ var table = []row{
 		move: func(f Facts, e Event) Move {
 			return Move{To: Cleared, Why: WhyNotTaken, By: ByLookup, From: Interrupted, Release: true}
 		}},
-	{id: "K3", from: []State{Cleared}, kind: KLookup, when: "not_taken: any hit; same_key: taken",
-		guard: func(f Facts, e Event) bool {
-			return f.Why == WhyNotTaken && (e.Hit || e.Many || e.Found == FoundTaken) || f.Why == WhySameKey && e.Found == FoundTaken
-		}, to: "interrupted", also: "the permission is withdrawn; for allowed a hit is only shown",
+	{id: "K3", from: []State{Cleared}, kind: KLookup, when: "not_taken: any hit; same_key: taken, or more than one hit",
+		guard: againstPermission, to: "interrupted", also: "the permission is withdrawn; for allowed a hit is only shown",
 		move: func(f Facts, e Event) Move { return Move{To: Interrupted, Why: WhyHit} }},
 	{id: "K4", from: []State{Taken}, kind: KLookup, when: "a hit with another reference, or more than one free hit",
 		guard: func(f Facts, e Event) bool { return e.Many || e.OtherRef }, to: "unchanged", also: "contradiction", move: contradict},
@@ -150,8 +156,8 @@ var table = []row{
 		guard: func(f Facts, e Event) bool { return e.Found == FoundNotTaken && f.Used && !f.SameAs }, to: "unchanged", also: "contradiction", move: contradict},
 	{id: "K7", from: []State{Failed, Cancelled}, kind: KLookup, when: "more than one free hit", guard: func(f Facts, e Event) bool { return e.Many }, to: "unchanged", also: "contradiction", move: contradict},
 	{id: "K8", from: []State{Cancelled}, kind: KLookup, when: "proves taken; cancelled by a person, unused",
-		guard: func(f Facts, e Event) bool { return e.Found == FoundTaken && f.By == ByPerson && !f.Used }, to: "interrupted", also: "takes its claim again, else held",
-		move: reopened},
+		guard: func(f Facts, e Event) bool { return e.Found == FoundTaken && f.By == ByPerson && !f.Used }, to: "interrupted", also: "takes its claim again, else held; contradiction where another begun effect holds it",
+		move: stoppedButTaken},
 	{id: "K9", from: []State{Failed, Cancelled}, kind: KLookup, when: "proves taken", guard: foundIs(FoundTaken), to: "unchanged", also: "contradiction", move: contradict},
 	{id: "K10", from: []State{Interrupted}, kind: KSameKey, when: "the new deadline plus lands_within ends inside the key's life, the last look-up shows no hit",
 		guard: func(f Facts, e Event) bool { return f.Attempts >= 1 && !f.Gap && !e.KeyDead && !e.Hit }, to: "cleared (same_key)",
@@ -190,8 +196,10 @@ var table = []row{
 			}
 			return Move{To: origin(f), Why: WhyUndone}
 		}},
-	{id: "P9", from: []State{Cleared, Cancelled}, kind: KReopen, when: "the look-up before release found a hit; unreleased, by a person",
-		guard: func(f Facts, e Event) bool { return !f.Released && f.By == ByPerson }, to: "interrupted", also: "takes its claim again, else held",
+	{id: "P9", from: []State{Cleared, Cancelled}, kind: KReopen, when: "the look-up before release found a hit; unreleased, by a person; not allowed; had an attempt, or a log gap may hide one",
+		guard: func(f Facts, e Event) bool {
+			return !f.Released && f.By == ByPerson && f.Why != WhyAllowed && (f.Attempts > 0 || f.Gap)
+		}, to: "interrupted", also: "takes its claim again, else held",
 		move: func(f Facts, e Event) Move {
 			if e.ClaimLost {
 				return Move{To: Held, Why: WhyOverlap}
@@ -217,6 +225,22 @@ var table = []row{
 }
 
 func earlierTaken(f Facts, e Event) bool { return e.Earlier && e.Word == WordTaken && !e.OneOf }
+
+// notLast: by an attempt before the last, or by none that is on record.
+func notLast(f Facts, e Event) bool { return e.Earlier || e.Stray }
+
+// againstPermission tells whether a look-up speaks against an unused permission. A
+// repeat under the vendor's own key stays safe while something is merely on its way;
+// two of them say that the vendor does not keep the key.
+func againstPermission(f Facts, e Event) bool {
+	switch f.Why {
+	case WhyNotTaken:
+		return e.Hit || e.Many || e.Found == FoundTaken
+	case WhySameKey:
+		return e.Many || e.Found == FoundTaken
+	}
+	return false
+}
 
 func refused(f Facts, e Event) bool {
 	return e.Word == WordFailed || e.Word == WordUnknown && e.Refusal
@@ -262,6 +286,14 @@ func reopened(f Facts, e Event) Move {
 		return Move{To: Held, Why: WhyOverlap}
 	}
 	return Move{To: Interrupted, Why: WhyContradicted}
+}
+
+// stoppedButTaken reopens a stop. Where somebody else has been let through meanwhile,
+// it may have happened twice.
+func stoppedButTaken(f Facts, e Event) Move {
+	m := reopened(f, e)
+	m.Contradiction = e.ClaimLost && e.TwoClaim
+	return m
 }
 
 // origin is what undo goes back to: never a permission.
