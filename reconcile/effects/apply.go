@@ -293,7 +293,8 @@ func (w *work) loadNamed(ctx context.Context, ops []*prepared, ids []string) ([]
 			continue
 		}
 		if f := p.Finish; f != nil && f.Key != "" {
-			calls[i].key = keyOf(r.RunID, f.Key)
+			calls[i] = keyOf(r.RunID, f.Key)
+			want.Runs, want.Keys = append(want.Runs, r.ID), append(want.Keys, calls[i].minted[:])
 		} else {
 			opened, err := w.e.policyOf(ctx, w.tx, r.Policy)
 			if err != nil {

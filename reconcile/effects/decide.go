@@ -127,7 +127,7 @@ func (e *Engine) checkDecide(d *Decide) (kept, *Refusal) {
 		}
 		d.SameAs = id.String()
 	}
-	d.Note, d.Evidence = e.redact.Text(d.Note), e.redact.Text(d.Evidence)
+	d.Note, d.Evidence = e.words(d.Note), e.words(d.Evidence)
 	if len(d.Result) > ResultLimit {
 		return kept{}, &Refusal{Code: CodeTooLarge, Pointer: "/result", Detail: fmt.Sprintf("A result a person gives has at most %d bytes.", ResultLimit)}
 	}
@@ -541,7 +541,7 @@ func (v *verdict) acknowledge(ctx context.Context) (*Refusal, error) {
 
 // Undo takes back a decision of a person or a look-up that is not used yet.
 func (e *Engine) Undo(ctx context.Context, p Person, u Undo) (DecideAnswer, error) {
-	if r := limited("/note", strings.TrimSpace(u.Note), noteLimit); r != nil {
+	if strings.TrimSpace(u.Note) == "" || len(u.Note) > noteLimit {
 		return DecideAnswer{}, &Refusal{Code: CodeNoteMissing, EffectID: u.EffectID, Pointer: "/note", Detail: "An undo says why."}
 	}
 	id, err := uuid.Parse(u.EffectID)
@@ -550,7 +550,7 @@ func (e *Engine) Undo(ctx context.Context, p Person, u Undo) (DecideAnswer, erro
 	}
 	var v *verdict
 	err = e.onEffect(ctx, id.String(), func(ctx context.Context, w *work, x *effect) (*Refusal, error) {
-		v = &verdict{work: w, Decide: Decide{Note: e.redact.Text(u.Note)}, by: p, x: x}
+		v = &verdict{work: w, Decide: Decide{Note: e.words(u.Note)}, by: p, x: x}
 		if u.Version != 0 && u.Version != x.Version {
 			return &Refusal{Code: CodeStale, EffectID: x.ID, State: string(x.State), Version: x.Version, Detail: "The effect has changed since this version was read."}, nil
 		}
@@ -597,7 +597,7 @@ func (e *Engine) AddEvidence(ctx context.Context, p Person, a AddEvidence) (Deci
 			}
 			data = string(b)
 		}
-		w.observe(store.Evidence{Effect: x.ID, Source: "person", Person: p.ID, Verdict: "inconclusive", Seen: e.redact.Text(seen), Data: data})
+		w.observe(store.Evidence{Effect: x.ID, Source: "person", Person: p.ID, Verdict: "inconclusive", Seen: e.words(seen), Data: data})
 		w.hint(x.run)
 		out = DecideAnswer{EffectID: x.ID, State: string(x.State), Version: x.Version}
 		return nil, nil

@@ -8,6 +8,7 @@ import (
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
+	"quittance/reconcile/canon"
 )
 
 func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.Reference]string) error {
@@ -80,7 +81,7 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 	if !equal && (m.Kept || m.Contradiction || !changed || x.State == Interrupted) {
 		id := w.observe(store.Evidence{
 			Effect: x.ID, Source: evidenceSource(ev), Fence: f.Fence, Verdict: ev.verdict(), Reference: f.Reference,
-			Seen: cut(f.Outcome, 256), Data: p.failure.text,
+			Seen: storable(f.Outcome), Data: p.failure.text,
 		})
 		if m.Contradiction {
 			w.contradicted(x, contradictionKind(m), id)
@@ -245,13 +246,22 @@ func (w *work) keepFinish(ctx context.Context, p *prepared, c call, r *run) erro
 	if err != nil {
 		return fmt.Errorf("couldn't encode a finish: %w", err)
 	}
-	err = store.KeepFinish(ctx, w.tx, store.Kept{
-		Run: r.ID, Key: c.key[:], At: ledger.At(w.now), Tool: f.Tool, Outcome: cut(f.Outcome, 256), Reference: f.Reference, Body: string(body),
-	})
+	keys := []canon.Key{c.key}
+	if c.minted != (canon.Key{}) {
+		keys = append(keys, c.minted)
+	}
+	for _, key := range keys {
+		err = store.KeepFinish(ctx, w.tx, store.Kept{
+			Run: r.ID, Key: key[:], At: ledger.At(w.now), Tool: f.Tool, Outcome: storable(f.Outcome), Reference: f.Reference, Body: string(body),
+		})
+		if err != nil {
+			return err
+		}
+	}
 	r.Kept++
 	w.hint(r)
 	p.answer.Finish = &FinishAnswer{State: "kept", Stored: p.result.stored}
-	return err
+	return nil
 }
 
 func raw(s string) json.RawMessage {
@@ -292,5 +302,9 @@ func (w *work) finished(p *prepared, c call) *effect {
 		}
 		return nil
 	}
-	return w.keys[runKey{w.names[runName{f.Account, f.RunID}].ID, string(c.key[:])}]
+	run := w.names[runName{f.Account, f.RunID}].ID
+	if x := w.keys[runKey{run, string(c.key[:])}]; x != nil {
+		return x
+	}
+	return w.keys[runKey{run, string(c.minted[:])}]
 }

@@ -48,7 +48,7 @@ func (e *Engine) AcknowledgeGap(ctx context.Context, p Person, note string) erro
 		return &Refusal{Code: CodeNoteMissing, Pointer: "/note", Detail: "An acknowledgement says what happened to the database."}
 	}
 	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
-		ok, err := system.AcknowledgeGap(ctx, tx, p.ID, e.redact.Text(note))
+		ok, err := system.AcknowledgeGap(ctx, tx, p.ID, e.words(note))
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (w *work) afterGap(ctx context.Context) error {
 // looked at: what is new may run again.
 func (e *Engine) EndGap(ctx context.Context, p Person, note string) error {
 	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
-		ok, err := system.EndGap(ctx, tx, p.ID, e.redact.Text(note))
+		ok, err := system.EndGap(ctx, tx, p.ID, e.words(note))
 		if err == nil && !ok {
 			return &Refusal{Code: CodeNotAllowed, Detail: "There is no acknowledged log gap to end."}
 		}

@@ -1,7 +1,6 @@
 package effects
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -11,6 +10,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"quittance/ledger/runs"
 	"quittance/reconcile/canon"
@@ -82,11 +85,21 @@ func limited(pointer, s string, max int) *Refusal {
 		return invalid(pointer, "It is missing.")
 	case len(s) > max:
 		return invalid(pointer, "It is %d bytes long; at most %d are accepted.", len(s), max)
-	case bytes.IndexByte([]byte(s), 0) >= 0:
+	case strings.IndexByte(s, 0) >= 0:
 		return invalid(pointer, "It holds a NUL character.")
+	case !utf8.ValidString(s):
+		return invalid(pointer, "It is not valid UTF-8.")
 	}
 	return nil
 }
+
+// storable is free text as PostgreSQL takes it: what it refuses is shown as an escape.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", `\u0000`)
+}
+
+// words is what a person wrote, as it is stored.
+func (e *Engine) words(s string) string { return e.redact.Text(storable(s)) }
 
 func firstRefusal(list ...*Refusal) *Refusal {
 	for _, r := range list {
@@ -191,7 +204,13 @@ func (e *Engine) prepareFinish(p *prepared, f *Finish) *Refusal {
 			return r
 		}
 	}
-	if f.EffectID == "" {
+	if f.EffectID != "" {
+		id, err := uuid.Parse(f.EffectID)
+		if err != nil {
+			return &Refusal{Code: CodeNotFound, Detail: "There is no such effect."}
+		}
+		f.EffectID = id.String()
+	} else {
 		if r := limited("/run_id", f.RunID, 512); r != nil {
 			return r
 		}
@@ -265,6 +284,7 @@ type call struct {
 	tool        *policy.Tool // of the policy in force
 	key         canon.Key
 	before      canon.Key // key of the occurrence before; zero for the first
+	minted      canon.Key // the other reading of a finish's key; zero when there is one only
 	digest      canon.Key
 	businessKey string
 	missing     []string // fields of the business key that are not there
@@ -313,12 +333,15 @@ func (e *Engine) callOf(run *runs.Row, opened *policy.Policy, p *prepared, tool 
 // accountText is how an account goes into a key.
 func accountText(account int64) string { return strconv.FormatInt(account, 10) }
 
-// keyOf reads a key as a finish gives it: 64 hex digits, or one the client minted.
-func keyOf(run, text string) (key canon.Key) {
+// keyOf reads a key as a finish gives it: one the client minted, or the 64 hex digits
+// that begin gave. A client may mint such a text too; then there are two readings.
+func keyOf(run, text string) (c call) {
+	c.key = canon.MintedKey(run, text)
 	if len(text) == 64 {
-		if _, err := hex.Decode(key[:], []byte(text)); err == nil {
-			return key
+		var given canon.Key
+		if _, err := hex.Decode(given[:], []byte(text)); err == nil {
+			c.key, c.minted = given, c.key
 		}
 	}
-	return canon.MintedKey(run, text)
+	return c
 }
