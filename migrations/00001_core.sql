@@ -345,8 +345,7 @@ CREATE TABLE attempts (
     epoch      bigint NOT NULL,
     begun_at   timestamptz NOT NULL,
     deadline   timestamptz NOT NULL CHECK (deadline > begun_at),
-    PRIMARY KEY (effect_id, number),
-    UNIQUE (effect_id, fence)
+    PRIMARY KEY (effect_id, fence)
 );
 COMMENT ON TABLE attempts IS 'Tries at performing an effect. Append-only; how one ended is in effect_events and evidence.';
 
@@ -359,7 +358,6 @@ CREATE TABLE business_claims (
     taken_at     timestamptz NOT NULL,
     CONSTRAINT business_claims_effect FOREIGN KEY (effect_id) REFERENCES effects DEFERRABLE INITIALLY DEFERRED
 ) WITH (fillfactor = 80);
-CREATE INDEX business_claims_of_effect ON business_claims (effect_id);
 COMMENT ON TABLE business_claims IS 'Which effect may act for a business key; digest is over (account, tool, business key), or over (account, tool, arguments) for tools without one.';
 
 CREATE TABLE kept_finishes (
@@ -378,7 +376,7 @@ COMMENT ON TABLE kept_finishes IS 'Finishes without an intent: a broken client. 
 -- The record ---------------------------------------------------------------------------
 
 CREATE TABLE effect_events (
-    id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id        bigint GENERATED ALWAYS AS IDENTITY,
     at        timestamptz NOT NULL,
     run_id    bigint NOT NULL,
     effect_id uuid,
@@ -387,9 +385,9 @@ CREATE TABLE effect_events (
     data      text NOT NULL,
     digest    bytea NOT NULL CHECK (length(digest) = 32),
     CHECK ((effect_id IS NULL) = (version IS NULL)),
+    PRIMARY KEY (run_id, id),
     CONSTRAINT effect_events_one_a_version UNIQUE (effect_id, version)
 );
-CREATE INDEX effect_events_of_run ON effect_events (run_id, id);
 COMMENT ON TABLE effect_events IS 'The effects log: append-only, written in the transaction that changes the row; folding it gives effects.';
 COMMENT ON COLUMN effect_events.data IS 'JSON: the effect''s changing columns after the event, and what caused it.';
 COMMENT ON COLUMN effect_events.digest IS 'SHA-256 over everything but id; a log position names id and digest.';

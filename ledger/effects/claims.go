@@ -2,7 +2,6 @@ package effects
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"quittance/ledger"
@@ -12,31 +11,35 @@ import (
 
 // Claim is a row of business_claims: which effect may act for a business key.
 type Claim struct {
-	Digest      ledger.Bytes `db:"digest" json:"digest"`
-	Account     int64        `db:"account_id" json:"account_id"`
-	Tool        string       `db:"tool" json:"tool"`
-	BusinessKey string       `db:"business_key" json:"business_key,omitempty"`
-	Effect      string       `db:"effect_id" json:"effect_id"`
-	TakenAt     ledger.Time  `db:"taken_at" json:"taken_at"`
+	Digest      ledger.Bytes `db:"digest"`
+	Account     int64        `db:"account_id"`
+	Tool        string       `db:"tool"`
+	BusinessKey string       `db:"business_key"`
+	Effect      string       `db:"effect_id"`
+	TakenAt     ledger.Time  `db:"taken_at"`
 }
 
 // TakeClaims inserts the claims that nobody holds and returns the digests it got.
 // It waits for a transaction that is taking the same claim. The digests are taken
 // in their order, so that two batches cannot wait for each other.
 func TakeClaims(ctx context.Context, tx *ledger.Tx, claims []Claim) (map[string]bool, error) {
-	j, err := json.Marshal(claims)
-	if err != nil {
-		return nil, fmt.Errorf("couldn't encode claims: %w", err)
-	}
+	list := encode(claims, func(o *object, c *Claim) {
+		o.bytes("digest", c.Digest)
+		o.number("account_id", c.Account)
+		o.text("tool", c.Tool)
+		o.text("business_key", c.BusinessKey)
+		o.text("effect_id", c.Effect)
+		o.time("taken_at", c.TakenAt)
+	})
 	var got []ledger.Bytes
-	err = tx.Select(ctx, &got, `
+	err := tx.Select(ctx, &got, `
 		INSERT INTO business_claims (digest, account_id, tool, business_key, effect_id, taken_at)
 		SELECT digest, account_id, tool, business_key, effect_id, taken_at
 		FROM json_to_recordset($1::json) AS x(
 			digest bytea, account_id bigint, tool text, business_key text, effect_id uuid, taken_at timestamptz)
 		ORDER BY digest
 		ON CONFLICT (digest) DO NOTHING
-		RETURNING digest`, string(j))
+		RETURNING digest`, list)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't take claims: %w", err)
 	}

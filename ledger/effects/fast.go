@@ -81,8 +81,7 @@ const fastBegin = `
 			'{"state":"in_flight","version":1,"attempts":1,"fence":' || fence
 			|| ',"deadline":"' || to_char(deadline AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 			|| '","moment":"' || to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
-			|| '","gap":false,"early":false,"release_at":null,"released":false,"used_at":null,"contradictions":0'
-			|| ',"waiting_since":null,"changed_at":"' || to_char(now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+			|| '","changed_at":"' || to_char(now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 			|| '"' || $28 AS data) AS d
 		RETURNING id, digest
 	)

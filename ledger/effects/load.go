@@ -102,7 +102,7 @@ func LastAttempts(ctx context.Context, tx *ledger.Tx, ids []string) (map[string]
 	var rows []Attempt
 	err := tx.Select(ctx, &rows, `
 		SELECT DISTINCT ON (effect_id) effect_id, number, fence, attempt_id, epoch, begun_at, deadline
-		FROM attempts WHERE effect_id = ANY($1::uuid[]) ORDER BY effect_id, number DESC`, pq.Array(ids))
+		FROM attempts WHERE effect_id = ANY($1::uuid[]) ORDER BY effect_id, fence DESC`, pq.Array(ids))
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read attempts: %w", err)
 	}

@@ -3,64 +3,63 @@ package effects
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 
 	"quittance/ledger"
 )
 
 // Intent is what was asked for. Its columns never change. Zero values are NULL.
 type Intent struct {
-	ID            string       `db:"id" json:"id"`
-	Account       int64        `db:"account_id" json:"account_id"`
-	Run           int64        `db:"run_id" json:"run_id"`
-	Key           ledger.Bytes `db:"key" json:"key"`
-	ClientKey     string       `db:"client_key" json:"client_key,omitempty"`
-	Tool          string       `db:"tool" json:"tool"`
-	Occurrence    int          `db:"occurrence" json:"occurrence"`
-	Arguments     string       `db:"arguments" json:"arguments"` // not loaded by [Load]
-	CallDigest    ledger.Bytes `db:"call_digest" json:"call_digest"`
-	BusinessKey   string       `db:"business_key" json:"business_key,omitempty"`
-	Claim         ledger.Bytes `db:"claim" json:"claim"`
-	ClaimWas      ledger.Bytes `db:"claim_was" json:"claim_was,omitempty"`
-	CallClaim     bool         `db:"call_claim" json:"call_claim"`
-	Summary       string       `db:"summary" json:"summary"`
-	Amount        string       `db:"amount" json:"amount,omitempty"` // atomic units
-	Currency      string       `db:"currency" json:"currency,omitempty"`
-	Decimals      *int         `db:"decimals" json:"decimals,omitempty"`
-	AmountProblem string       `db:"amount_problem" json:"amount_problem,omitempty"`
-	CallID        string       `db:"call_id" json:"call_id,omitempty"`
-	ClientTime    string       `db:"client_time" json:"client_time,omitempty"`
-	Context       string       `db:"context" json:"context,omitempty"` // not loaded by [Load]
-	RepeatOf      string       `db:"repeat_of" json:"repeat_of,omitempty"`
-	OpenedAt      ledger.Time  `db:"opened_at" json:"opened_at"`
+	ID            string       `db:"id"`
+	Account       int64        `db:"account_id"`
+	Run           int64        `db:"run_id"`
+	Key           ledger.Bytes `db:"key"`
+	ClientKey     string       `db:"client_key"`
+	Tool          string       `db:"tool"`
+	Occurrence    int          `db:"occurrence"`
+	Arguments     string       `db:"arguments"` // not loaded by [Load]
+	CallDigest    ledger.Bytes `db:"call_digest"`
+	BusinessKey   string       `db:"business_key"`
+	Claim         ledger.Bytes `db:"claim"`
+	ClaimWas      ledger.Bytes `db:"claim_was"`
+	CallClaim     bool         `db:"call_claim"`
+	Summary       string       `db:"summary"`
+	Amount        string       `db:"amount"` // atomic units
+	Currency      string       `db:"currency"`
+	Decimals      *int         `db:"decimals"`
+	AmountProblem string       `db:"amount_problem"`
+	CallID        string       `db:"call_id"`
+	ClientTime    string       `db:"client_time"`
+	Context       string       `db:"context"` // not loaded by [Load]
+	RepeatOf      string       `db:"repeat_of"`
+	OpenedAt      ledger.Time  `db:"opened_at"`
 }
 
 // Standing is where an effect stands: the columns that change, each time together
 // with a version and an event that carries all of them. Zero values are NULL.
 type Standing struct {
-	State          State        `db:"state" json:"state"`
-	Why            Why          `db:"why" json:"why,omitempty"`
-	Version        int64        `db:"version" json:"version"`
-	Attempts       int          `db:"attempts" json:"attempts"`
-	Fence          int64        `db:"fence" json:"fence"`
-	Deadline       ledger.Time  `db:"deadline" json:"deadline"`
-	Moment         ledger.Time  `db:"moment" json:"moment"`
-	Gap            bool         `db:"gap" json:"gap"`
-	DecidedBy      By           `db:"decided_by" json:"decided_by,omitempty"`
-	DecidedFrom    State        `db:"decided_from" json:"decided_from,omitempty"`
-	Decision       string       `db:"decision" json:"decision,omitempty"`
-	Proposal       string       `db:"proposal" json:"proposal,omitempty"`
-	Early          bool         `db:"early" json:"early"`
-	ReleaseAt      ledger.Time  `db:"release_at" json:"release_at"`
-	Released       bool         `db:"released" json:"released"`
-	UsedAt         ledger.Time  `db:"used_at" json:"used_at"`
-	Reference      string       `db:"reference" json:"reference,omitempty"`
-	SameAs         string       `db:"same_as" json:"same_as,omitempty"`
-	ResultSize     int64        `db:"result_size" json:"result_size,omitempty"`
-	ResultDigest   ledger.Bytes `db:"result_digest" json:"result_digest,omitempty"`
-	Contradictions int          `db:"contradictions" json:"contradictions"`
-	WaitingSince   ledger.Time  `db:"waiting_since" json:"waiting_since"`
-	ChangedAt      ledger.Time  `db:"changed_at" json:"changed_at"`
+	State          State        `db:"state"`
+	Why            Why          `db:"why"`
+	Version        int64        `db:"version"`
+	Attempts       int          `db:"attempts"`
+	Fence          int64        `db:"fence"`
+	Deadline       ledger.Time  `db:"deadline"`
+	Moment         ledger.Time  `db:"moment"`
+	Gap            bool         `db:"gap"`
+	DecidedBy      By           `db:"decided_by"`
+	DecidedFrom    State        `db:"decided_from"`
+	Decision       string       `db:"decision"`
+	Proposal       string       `db:"proposal"`
+	Early          bool         `db:"early"`
+	ReleaseAt      ledger.Time  `db:"release_at"`
+	Released       bool         `db:"released"`
+	UsedAt         ledger.Time  `db:"used_at"`
+	Reference      string       `db:"reference"`
+	SameAs         string       `db:"same_as"`
+	ResultSize     int64        `db:"result_size"`
+	ResultDigest   ledger.Bytes `db:"result_digest"`
+	Contradictions int          `db:"contradictions"`
+	WaitingSince   ledger.Time  `db:"waiting_since"`
+	ChangedAt      ledger.Time  `db:"changed_at"`
 }
 
 // Row is an effect. Texts that may be large (arguments, result, error, context)
@@ -68,8 +67,8 @@ type Standing struct {
 type Row struct {
 	Intent
 	Standing
-	ClaimOwner string `db:"claim_owner" json:"-"` // who holds its claim; "" when free
-	LastEvent  int64  `db:"last_event" json:"-"`
+	ClaimOwner string `db:"claim_owner"` // who holds its claim; "" when free
+	LastEvent  int64  `db:"last_event"`
 }
 
 // Texts change with the standing but are written only when Set.
@@ -81,45 +80,50 @@ type Texts struct {
 
 // Attempt is one try at performing an effect.
 type Attempt struct {
-	Effect    string      `db:"effect_id" json:"effect_id"`
-	Number    int         `db:"number" json:"number"`
-	Fence     int64       `db:"fence" json:"fence"`
-	AttemptID string      `db:"attempt_id" json:"attempt_id"`
-	Epoch     int64       `db:"epoch" json:"epoch"`
-	BegunAt   ledger.Time `db:"begun_at" json:"begun_at"`
-	Deadline  ledger.Time `db:"deadline" json:"deadline"`
+	Effect    string      `db:"effect_id"`
+	Number    int         `db:"number"`
+	Fence     int64       `db:"fence"`
+	AttemptID string      `db:"attempt_id"`
+	Epoch     int64       `db:"epoch"`
+	BegunAt   ledger.Time `db:"begun_at"`
+	Deadline  ledger.Time `db:"deadline"`
 }
 
 // Event is one row of the effects log. Effect "" and Version 0 are an event of the
 // run itself.
 type Event struct {
-	ID      int64        `db:"id" json:"-"`
-	At      ledger.Time  `db:"at" json:"at"`
-	Run     int64        `db:"run_id" json:"run_id"`
-	Effect  string       `db:"effect_id" json:"effect_id,omitempty"`
-	Version int64        `db:"version" json:"version,omitempty"`
-	Kind    string       `db:"kind" json:"kind"`
-	Data    string       `db:"data" json:"data"`
-	Digest  ledger.Bytes `db:"digest" json:"digest"`
+	ID      int64        `db:"id"`
+	At      ledger.Time  `db:"at"`
+	Run     int64        `db:"run_id"`
+	Effect  string       `db:"effect_id"`
+	Version int64        `db:"version"`
+	Kind    string       `db:"kind"`
+	Data    string       `db:"data"`
+	Digest  ledger.Bytes `db:"digest"`
 }
 
-// Payload is what Data holds for an event of an effect.
-type Payload struct {
-	Standing
-	Arguments string `json:"arguments_digest,omitempty"` // with the intent only
-	Cause     any    `json:"cause,omitempty"`            // what happened, for people
-}
-
-// Seal fills Data and Digest. The digest covers everything but the id: run,
-// effect, version, kind, time in microseconds, data, each length-marked.
-func (e *Event) Seal(payload any) error {
-	data, err := json.Marshal(payload)
-	if err != nil {
-		return err
+// Seal fills Data and Digest of an event of an effect: its changing columns as they
+// now are, the digest of the arguments ("" but for the first event), and what caused
+// it, as JSON or nil.
+func (e *Event) Seal(s *Standing, arguments string, cause []byte) {
+	o := object{b: make([]byte, 0, 512)}
+	o.open()
+	o.standing(s, false)
+	o.text("arguments_digest", arguments)
+	if cause != nil {
+		o.name("cause")
+		o.b = append(o.b, cause...)
 	}
-	e.Data = string(data)
+	o.close()
+	e.SealData(string(o.b))
+}
+
+// SealData fills Data as given, for an event of a run. The digest covers everything
+// but the id: run, effect, version, kind, time in microseconds, data, each
+// length-marked.
+func (e *Event) SealData(data string) {
+	e.Data = data
 	e.Digest = e.Sum()
-	return nil
 }
 
 // Sum is the digest the event should have.

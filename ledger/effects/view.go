@@ -49,7 +49,7 @@ func AttemptsOf(ctx context.Context, r ledger.Reader, effect string) ([]AttemptO
 		SELECT t.effect_id, t.number, t.fence, t.attempt_id, t.epoch, t.begun_at, t.deadline, COALESCE(l.worker, '') AS worker
 		FROM attempts t JOIN effects e ON e.id = t.effect_id
 		LEFT JOIN leases l ON l.run_id = e.run_id AND l.epoch = t.epoch
-		WHERE t.effect_id = $1::uuid ORDER BY t.number`, effect)
+		WHERE t.effect_id = $1::uuid ORDER BY t.fence`, effect)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read attempts: %w", err)
 	}

@@ -2,7 +2,6 @@ package effects
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -22,8 +21,8 @@ type Insert struct {
 
 // Update is a changed effect; Was is the version that was read.
 type Update struct {
-	ID  string `json:"id"`
-	Was int64  `json:"was"`
+	ID  string
+	Was int64
 	Standing
 	Texts
 }
@@ -93,15 +92,16 @@ func Write(ctx context.Context, tx *ledger.Tx, b *Batch) error {
 	if len(b.Inserts)+len(b.Updates)+len(b.Attempts)+len(b.Events) == 0 {
 		return nil
 	}
-	args := make([]any, 4)
-	for i, list := range []any{b.Inserts, b.Updates, b.Attempts, b.Events} {
-		j, err := json.Marshal(list)
-		if err != nil {
-			return fmt.Errorf("couldn't encode a batch: %w", err)
-		}
-		if args[i] = string(j); string(j) == "null" {
-			args[i] = "[]"
-		}
+	args := []any{
+		encode(b.Inserts, func(o *object, v *Insert) { o.intent(&v.Intent); o.standing(&v.Standing, true); o.texts(&v.Texts) }),
+		encode(b.Updates, func(o *object, v *Update) {
+			o.text("id", v.ID)
+			o.number("was", v.Was)
+			o.standing(&v.Standing, true)
+			o.texts(&v.Texts)
+		}),
+		encode(b.Attempts, (*object).attempt),
+		encode(b.Events, (*object).event),
 	}
 	rows, err := tx.Query(ctx, writeBatch, args...)
 	if err != nil {

@@ -223,25 +223,24 @@ func (w *work) apply(ctx context.Context, ops []*prepared, careful bool) error {
 // log. One that names an event this database does not hold opens a log gap; while
 // one is open and not acknowledged, nobody is told anything but that.
 func (w *work) checkPositions(ctx context.Context, ops []*prepared) (behind bool, err error) {
-	var ids []int64
+	var runs, ids []int64
+	shown := map[*prepared]int64{} // the run each position belongs to; 0: there is no such run
 	for _, p := range ops {
-		if p.pos != nil {
-			ids = append(ids, p.pos.id)
+		if p.pos == nil {
+			continue
+		}
+		shown[p] = 0
+		if r := w.names[runName{p.account(), p.runID()}]; r != nil {
+			shown[p] = r.ID
+			runs, ids = append(runs, r.ID), append(ids, p.pos.id)
 		}
 	}
-	if len(ids) > 0 && !w.sys.Behind() {
-		found, err := store.Events(ctx, w.tx, ids)
+	if len(shown) > 0 && !w.sys.Behind() {
+		found, err := store.Events(ctx, w.tx, runs, ids)
 		if err != nil {
 			return false, err
 		}
-		for _, p := range ops {
-			if p.pos == nil {
-				continue
-			}
-			var run int64
-			if r := w.names[runName{p.account(), p.runID()}]; r != nil {
-				run = r.ID
-			}
+		for p, run := range shown {
 			if !p.pos.holds(found[p.pos.id], run) {
 				if err := w.gapFound(ctx, p.runID()); err != nil {
 					return false, err

@@ -71,13 +71,13 @@ func (e *Engine) onRun(ctx context.Context, account int64, runID, position strin
 // position checks one returned log position; see checkPositions.
 func (w *work) position(ctx context.Context, name runName, pos *position) (*Refusal, error) {
 	if pos != nil && !w.sys.Behind() {
-		found, err := store.Events(ctx, w.tx, []int64{pos.id})
-		if err != nil {
-			return nil, err
-		}
 		var run int64
 		if r := w.names[name]; r != nil {
 			run = r.ID
+		}
+		found, err := store.Events(ctx, w.tx, []int64{run}, []int64{pos.id})
+		if err != nil {
+			return nil, err
 		}
 		if !pos.holds(found[pos.id], run) {
 			if err := w.gapFound(ctx, name.name); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -260,25 +261,32 @@ func (w *work) record(x *effect, kind string, cause any) error {
 	}
 	x.Version++
 	x.ChangedAt = ledger.At(w.now)
-	v := store.Event{At: ledger.At(w.now), Run: x.Run, Effect: x.ID, Version: x.Version, Kind: kind}
-	p := store.Payload{Standing: x.Standing, Cause: cause}
+	var arguments string
 	if x.Version == 1 {
 		sum := sha256.Sum256([]byte(x.text))
-		p.Arguments = hex.EncodeToString(sum[:])
+		arguments = hex.EncodeToString(sum[:])
 	}
-	if err := v.Seal(p); err != nil {
-		return fmt.Errorf("couldn't encode an event: %w", err)
+	var why []byte
+	if cause != nil {
+		var err error
+		if why, err = json.Marshal(cause); err != nil {
+			return fmt.Errorf("couldn't encode an event: %w", err)
+		}
 	}
+	v := store.Event{At: ledger.At(w.now), Run: x.Run, Effect: x.ID, Version: x.Version, Kind: kind}
+	v.Seal(&x.Standing, arguments, why)
 	w.batch.Events = append(w.batch.Events, v)
 	return nil
 }
 
 // runEvent adds an event of the run itself.
 func (w *work) runEvent(r *run, kind string, cause any) error {
-	v := store.Event{At: ledger.At(w.now), Run: r.ID, Kind: kind}
-	if err := v.Seal(cause); err != nil {
+	data, err := json.Marshal(cause)
+	if err != nil {
 		return fmt.Errorf("couldn't encode an event: %w", err)
 	}
+	v := store.Event{At: ledger.At(w.now), Run: r.ID, Kind: kind}
+	v.SealData(string(data))
 	w.batch.Events = append(w.batch.Events, v)
 	return nil
 }
