@@ -188,6 +188,12 @@ BEGIN
     IF (attempts = 0) <> (NOT has_deadline) AND NOT gap THEN
         RETURN false;
     END IF;
+    IF attempts = 0 AND (decided_by IN ('agent','late_agent','vendor_key') OR NOT gap AND (decided_by = 'look_up' OR why IN (
+            'deadline','lease','unknown','reference','kept_finish','hit','key_life')))
+        OR attempts > 0 AND why IN ('kept_finish','no_business_key')
+        OR NOT gap AND why = 'log_gap' THEN
+        RETURN false;
+    END IF;
     IF state IN ('in_flight','interrupted','held') THEN
         IF decided_by IS NOT NULL OR released OR used OR has_release OR outcomes > 0 OR early THEN
             RETURN false;
@@ -196,8 +202,7 @@ BEGIN
         IF NOT has_release OR proposed AND state <> 'cleared' OR used AND NOT released
             OR NOT released AND decided_by IS DISTINCT FROM 'person'
             OR has_reference AND state <> 'taken'
-            OR is_same AND (state <> 'taken' OR has_reference OR decided_by IS DISTINCT FROM 'person')
-            OR attempts = 0 AND decided_by IN ('agent','late_agent','vendor_key') THEN
+            OR is_same AND (state <> 'taken' OR has_reference OR decided_by IS DISTINCT FROM 'person') THEN
             RETURN false;
         END IF;
         -- What was used is final. What was not can be undone: it is known from where a

@@ -125,6 +125,7 @@ type Move struct {
 	From          State
 	Reply         Reply
 	Attempt       bool // a new attempt begins
+	Gap           bool // attempts may exist that are not on record
 	Use           bool // the outcome is used from now on
 	Release       bool // visible to agents at once
 	Contradiction bool
@@ -186,8 +187,16 @@ func After(f Facts, m Move) Facts {
 		f.Attempts++
 		f.Gap = false
 	}
+	f.Gap = f.Gap || m.Gap
 	return f
 }
+
+// speakOfAttempts are the reasons that an effect without an attempt, on record or
+// lost, cannot have; speakOfFirstBegins those that only it has.
+var (
+	speakOfAttempts    = []Why{WhyDeadline, WhyLease, WhyUnknown, WhyReference, WhyKeptFinish, WhyHit, WhyKeyLife}
+	speakOfFirstBegins = []Why{WhyKeptFinish, WhyNoBusinessKey}
+)
 
 // Valid tells whether a row may look like this; the CHECK constraints of table
 // effects say the same.
@@ -202,8 +211,9 @@ func Valid(f Facts) bool {
 	if f.SameAs && !(f.State == Taken && f.By == ByPerson) {
 		return false
 	}
-	if anyOf(f.By, ByAgent, ByLateAgent, ByVendorKey) && f.Attempts == 0 {
-		return false // they speak of an attempt
+	if f.Attempts == 0 && (anyOf(f.By, ByAgent, ByLateAgent, ByVendorKey) || !f.Gap && (f.By == ByLookup || anyOf(f.Why, speakOfAttempts...))) ||
+		f.Attempts > 0 && anyOf(f.Why, speakOfFirstBegins...) || !f.Gap && f.Why == WhyLogGap {
+		return false
 	}
 	switch f.State {
 	case InFlight:

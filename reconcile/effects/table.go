@@ -24,7 +24,7 @@ var table = []row{
 		}},
 	{id: "T3", from: []State{InFlight, Held, Cleared}, kind: KGap, when: "a person acknowledges a log gap",
 		to: "interrupted", also: "fences jump by 1,000,000",
-		move: func(f Facts, e Event) Move { return Move{To: Interrupted, Why: WhyLogGap} }},
+		move: func(f Facts, e Event) Move { return Move{To: Interrupted, Why: WhyLogGap, Gap: true} }},
 
 	// Evidence about an attempt that is not the last one.
 	{id: "L1", from: []State{Cleared}, kind: KFinish, when: "taken, by an attempt before the last, not one object of the same vendor key",
@@ -58,9 +58,9 @@ var table = []row{
 		guard: func(f Facts, e Event) bool { return e.LogGap || e.Kept }, to: "interrupted", also: "attempt 0; look-up due; the run pauses",
 		move: func(f Facts, e Event) Move {
 			if e.LogGap {
-				return Move{To: Interrupted, Why: WhyLogGap, Reply: ReplyPaused}
+				return Move{To: Interrupted, Why: WhyLogGap, Gap: true, Reply: ReplyPaused}
 			}
-			return Move{To: Interrupted, Why: WhyKeptFinish, Reply: ReplyPaused}
+			return Move{To: Interrupted, Why: WhyKeptFinish, Gap: true, Reply: ReplyPaused}
 		}},
 	{id: "B2", from: []State{None}, kind: KBegin, when: "overlaps another effect, or a required business key is missing",
 		guard: func(f Facts, e Event) bool { return e.NoKey || e.ClaimTaken }, to: "held", also: "the run pauses",
