@@ -230,10 +230,12 @@ func (w *work) checkPositions(ctx context.Context, ops []*prepared) (behind bool
 			continue
 		}
 		shown[p] = 0
-		if r := w.names[runName{p.account(), p.runID()}]; r != nil {
+		if f := p.Finish; f != nil && f.EffectID != "" {
+			shown[p] = p.pos.run // also when the effect itself is what was lost
+		} else if r := w.names[runName{p.account(), p.runID()}]; r != nil {
 			shown[p] = r.ID
-			runs, ids = append(runs, r.ID), append(ids, p.pos.id)
 		}
+		runs, ids = append(runs, shown[p]), append(ids, p.pos.id)
 	}
 	if len(shown) > 0 && !w.sys.Behind() {
 		found, err := store.Events(ctx, w.tx, runs, ids)
@@ -242,7 +244,11 @@ func (w *work) checkPositions(ctx context.Context, ops []*prepared) (behind bool
 		}
 		for p, run := range shown {
 			if !p.pos.holds(found[p.pos.id], run) {
-				if err := w.gapFound(ctx, p.runID()); err != nil {
+				who := fmt.Sprintf("run %q", p.runID())
+				if f := p.Finish; f != nil && f.EffectID != "" {
+					who = "the worker of effect " + f.EffectID
+				}
+				if err := w.gapFound(ctx, who); err != nil {
 					return false, err
 				}
 				break
@@ -260,14 +266,14 @@ func (w *work) checkPositions(ctx context.Context, ops []*prepared) (behind bool
 	return true, nil
 }
 
-func (w *work) gapFound(ctx context.Context, run string) error {
+func (w *work) gapFound(ctx context.Context, who string) error {
 	if w.sys.InGap() {
 		return nil // already known, and acknowledged
 	}
-	if err := system.FindGap(ctx, w.tx, fmt.Sprintf("run %q showed a log position that this database does not hold", run)); err != nil {
+	if err := system.FindGap(ctx, w.tx, who+" showed a log position that this database does not hold"); err != nil {
 		return err
 	}
-	w.e.log.Error("log gap: an agent showed a log position that this database does not hold; nothing is released until a person acknowledges it", "run", run)
+	w.e.log.Error("log gap: an agent showed a log position that this database does not hold; nothing is released until a person acknowledges it", "shown_by", who)
 	w.hints[""] = struct{}{}
 	sys, err := system.Read(ctx, w.tx)
 	w.sys = sys

@@ -80,7 +80,7 @@ func (w *work) position(ctx context.Context, name runName, pos *position) (*Refu
 			return nil, err
 		}
 		if !pos.holds(found[pos.id], run) {
-			if err := w.gapFound(ctx, name.name); err != nil {
+			if err := w.gapFound(ctx, fmt.Sprintf("run %q", name.name)); err != nil {
 				return nil, err
 			}
 		}

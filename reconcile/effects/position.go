@@ -12,24 +12,32 @@ import (
 )
 
 // A log position names one event of one run: its number, the first half of its
-// digest, and an HMAC by a key in the database over both and the run. Opaque to
+// digest, the run, and an HMAC by a key in the database over all of it. Opaque to
 // callers. A server that does not hold exactly that event has lost part of its log.
 
 const (
 	digestPart   = 16
-	positionSize = 8 + digestPart + 16
+	positionHead = 8 + digestPart + 8 + 8
+	positionSize = positionHead + 16
 )
 
 type position struct {
 	id     int64
 	digest [digestPart]byte
+	run    int64 // the run's number in this database when the event was written
 }
 
-func (e *Engine) positionMAC(account int64, runID string, head []byte) []byte {
+func (e *Engine) positionMAC(account int64, head []byte) []byte {
 	m := hmac.New(sha256.New, e.secrets.Position)
-	m.Write([]byte("position\x00" + strconv.FormatInt(account, 10) + "\x00" + runID + "\x00"))
+	m.Write([]byte("position\x00" + strconv.FormatInt(account, 10) + "\x00"))
 	m.Write(head)
 	return m.Sum(nil)[:16]
+}
+
+// nameMark tells the positions of two runs apart by what their agents call them.
+func nameMark(runID string) []byte {
+	sum := sha256.Sum256([]byte(runID))
+	return sum[:8]
 }
 
 // positionOf is the log position of an event.
@@ -40,11 +48,14 @@ func (e *Engine) positionOf(account int64, runID string, v store.Event) string {
 	b := make([]byte, 0, positionSize)
 	b = binary.BigEndian.AppendUint64(b, uint64(v.ID))
 	b = append(b, v.Digest[:digestPart]...)
-	b = append(b, e.positionMAC(account, runID, b)...)
+	b = binary.BigEndian.AppendUint64(b, uint64(v.Run))
+	b = append(b, nameMark(runID)...)
+	b = append(b, e.positionMAC(account, b)...)
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parsePosition verifies a position a caller returned; nil for none.
+// parsePosition verifies a position a caller returned; nil for none. runID "" is a
+// call that names its effect and not its run.
 func (e *Engine) parsePosition(account int64, runID, text string) (*position, *Refusal) {
 	if text == "" {
 		return nil, nil
@@ -54,11 +65,14 @@ func (e *Engine) parsePosition(account int64, runID, text string) (*position, *R
 	if err != nil || len(b) != positionSize {
 		return nil, bad
 	}
-	head := b[:8+digestPart]
-	if !hmac.Equal(b[len(head):], e.positionMAC(account, runID, head)) {
+	head := b[:positionHead]
+	if !hmac.Equal(b[positionHead:], e.positionMAC(account, head)) {
 		return nil, bad
 	}
-	p := &position{id: int64(binary.BigEndian.Uint64(b))}
+	if runID != "" && !bytes.Equal(head[positionHead-8:], nameMark(runID)) {
+		return nil, bad
+	}
+	p := &position{id: int64(binary.BigEndian.Uint64(b)), run: int64(binary.BigEndian.Uint64(b[8+digestPart:]))}
 	copy(p.digest[:], b[8:])
 	return p, nil
 }

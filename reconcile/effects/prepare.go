@@ -244,9 +244,11 @@ func (e *Engine) prepareFinish(p *prepared, f *Finish) *Refusal {
 			p.result.stored.Digest = f.ResultDigest
 		}
 	}
-	if f.EffectID == "" {
-		p.pos, r = e.parsePosition(f.Account, f.RunID, f.LogPosition)
+	run := f.RunID
+	if f.EffectID != "" {
+		run = ""
 	}
+	p.pos, r = e.parsePosition(f.Account, run, f.LogPosition)
 	return r
 }
 
