@@ -1,10 +1,14 @@
 // Package ceiling is what the benchmarks measure against: one bare prepared commit,
-// and the fastest honest code one would write by hand for "an intent before, an
-// outcome after", without any of the rules.
+// and what one would write by hand, as fast as it goes, for "a durable intent before
+// the act, its outcome after": the lease is checked, a call and a business key are
+// begun once, an outcome and a reference are recorded once, and calls share a commit.
+// It has none of the rules about what happens when any of that does not hold.
 package ceiling
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,12 +18,18 @@ import (
 	"quittance/ledger"
 )
 
-// Create makes the two tables.
+// Create makes the tables.
 func Create(ctx context.Context, db *ledger.DB) error {
 	_, err := db.Pool().ExecContext(ctx, `
-		CREATE TABLE IF NOT EXISTS bare (id uuid PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), body text NOT NULL);
-		CREATE TABLE IF NOT EXISTS ceiling_intents (key uuid PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), body text NOT NULL);
-		CREATE TABLE IF NOT EXISTS ceiling_outcomes (key uuid PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), body text NOT NULL);`)
+		CREATE TABLE bare (id uuid PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), body text NOT NULL);
+		CREATE TABLE ceiling_runs (run text PRIMARY KEY, lease bytea NOT NULL, until timestamptz NOT NULL);
+		CREATE TABLE ceiling_intents (
+			id uuid PRIMARY KEY, run text NOT NULL REFERENCES ceiling_runs, key bytea NOT NULL, tool text NOT NULL,
+			arguments text NOT NULL, business_key text NOT NULL, at timestamptz NOT NULL DEFAULT now(),
+			deadline timestamptz NOT NULL, UNIQUE (run, key), UNIQUE (tool, business_key));
+		CREATE TABLE ceiling_outcomes (
+			id uuid PRIMARY KEY REFERENCES ceiling_intents, outcome text NOT NULL, reference text NOT NULL UNIQUE,
+			result text NOT NULL, at timestamptz NOT NULL DEFAULT now());`)
 	if err != nil {
 		return fmt.Errorf("couldn't make the ceiling's tables: %w", err)
 	}
@@ -34,65 +44,105 @@ func Bare(ctx context.Context, db *ledger.DB, body string) func() error {
 	}
 }
 
-type write struct {
-	key  string
-	done chan error
+// shared is how many calls share a commit at most, and commits how many of each kind
+// are under way.
+const (
+	shared  = 256
+	commits = 2
+)
+
+type call struct {
+	id, run, arguments, business string
+	key, lease                   []byte
+	done                         chan error
 }
 
-// Hand is a hand-written recorder: calls share a commit, two at work at a time.
-type Hand struct{ intents, outcomes chan write }
+// Hand is the hand-written recorder.
+type Hand struct {
+	db               *ledger.DB
+	begins, finishes chan *call
+}
 
 // NewHand starts a recorder that ends with ctx.
-func NewHand(ctx context.Context, db *ledger.DB, body string) *Hand {
-	h := &Hand{make(chan write, 1024), make(chan write, 1024)}
-	for range 2 {
-		go h.serve(ctx, db, h.intents, `
-			WITH x AS (INSERT INTO ceiling_intents (key, body) SELECT k, $2 FROM unnest($1::uuid[]) AS k
-			ON CONFLICT DO NOTHING RETURNING key) SELECT count(*) FROM x`, body)
-		go h.serve(ctx, db, h.outcomes, `
-			WITH x AS (INSERT INTO ceiling_outcomes (key, body) SELECT k, $2 FROM unnest($1::uuid[]) AS k
-			ON CONFLICT DO NOTHING RETURNING key) SELECT count(*) FROM x`, body)
+func NewHand(ctx context.Context, db *ledger.DB) *Hand {
+	h := &Hand{db, make(chan *call, 1024), make(chan *call, 1024)}
+	for range commits {
+		go serve(ctx, h.begins, h.begin)
+		go serve(ctx, h.finishes, h.finish)
 	}
 	return h
 }
 
-func (h *Hand) serve(ctx context.Context, db *ledger.DB, in chan write, query, body string) {
+func serve(ctx context.Context, in chan *call, write func(context.Context, []*call) (int, error)) {
 	for {
-		var batch []write
+		var batch []*call
 		select {
 		case <-ctx.Done():
 			return
-		case w := <-in:
-			batch = append(batch, w)
+		case c := <-in:
+			batch = append(batch, c)
 		}
-		for len(batch) < 256 {
-			select {
-			case w := <-in:
-				batch = append(batch, w)
-				continue
-			default:
-			}
-			break
+		for len(batch) < shared && len(in) > 0 {
+			batch = append(batch, <-in)
 		}
-		keys := make([]string, len(batch))
-		for i, w := range batch {
-			keys[i] = w.key
+		n, err := write(ctx, batch)
+		if err == nil && n != len(batch) {
+			err = errors.New("a call was refused")
 		}
-		var n int
-		err := db.Once(ctx, &n, query, pq.Array(keys), body)
-		for _, w := range batch {
-			w.done <- err
+		for _, c := range batch {
+			c.done <- err
 		}
 	}
 }
 
-// Effect records an intent and an outcome, each durable before it returns.
-func (h *Hand) Effect() error {
-	w := write{uuid.New().String(), make(chan error, 1)}
-	h.intents <- w
-	if err := <-w.done; err != nil {
-		return err
+func (h *Hand) begin(ctx context.Context, batch []*call) (n int, err error) {
+	ids, runs, arguments, business := make([]string, len(batch)), make([]string, len(batch)), make([]string, len(batch)), make([]string, len(batch))
+	keys, leases := make([][]byte, len(batch)), make([][]byte, len(batch))
+	for i, c := range batch {
+		ids[i], runs[i], arguments[i], business[i], keys[i], leases[i] = c.id, c.run, c.arguments, c.business, c.key, c.lease
 	}
-	h.outcomes <- w
-	return <-w.done
+	err = h.db.Once(ctx, &n, `
+		WITH added AS (
+			INSERT INTO ceiling_intents (id, run, key, tool, arguments, business_key, deadline)
+			SELECT w.id, w.run, w.key, 'send_payment', w.arguments, w.business, now() + interval '180 s'
+			FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::bytea[], $5::text[], $6::text[]) AS w(id, run, lease, key, arguments, business)
+			JOIN ceiling_runs r ON r.run = w.run AND r.lease = w.lease AND r.until > now()
+			ON CONFLICT DO NOTHING RETURNING 1
+		) SELECT count(*) FROM added`,
+		pq.Array(ids), pq.Array(runs), pq.ByteaArray(leases), pq.ByteaArray(keys), pq.Array(arguments), pq.Array(business))
+	return n, err
+}
+
+func (h *Hand) finish(ctx context.Context, batch []*call) (n int, err error) {
+	ids, results := make([]string, len(batch)), make([]string, len(batch))
+	for i, c := range batch {
+		ids[i], results[i] = c.id, `{"payment_id":"`+c.id+`"}`
+	}
+	err = h.db.Once(ctx, &n, `
+		WITH added AS (
+			INSERT INTO ceiling_outcomes (id, outcome, reference, result)
+			SELECT w.id, 'taken', w.id::text, w.result FROM unnest($1::uuid[], $2::text[]) AS w(id, result)
+			ON CONFLICT DO NOTHING RETURNING 1
+		) SELECT count(*) FROM added`, pq.Array(ids), pq.Array(results))
+	return n, err
+}
+
+// Agent opens a run and returns a function that records the intent and the outcome
+// of its next call, each durable before it goes on; arguments makes the i-th call's.
+func (h *Hand) Agent(ctx context.Context, run string, arguments func(run string, i int) string) (func() error, error) {
+	lease := sha256.Sum256([]byte(run))
+	_, err := h.db.Pool().ExecContext(ctx, `INSERT INTO ceiling_runs VALUES ($1, $2, now() + interval '1 hour')`, run, lease[:])
+	i := 0
+	return func() error {
+		i++
+		a := arguments(run, i)
+		key := sha256.Sum256([]byte(run + a))
+		c := &call{uuid.New().String(), run, a, fmt.Sprintf("ACME/%s-%d", run, i), key[:], lease[:], make(chan error, 1)}
+		h.begins <- c
+		if err := <-c.done; err != nil {
+			return err
+		}
+		h.finishes <- c
+		return <-c.done
+	}, err
 }
