@@ -19,8 +19,8 @@ type Queue struct {
 // Figures are what waits, in numbers.
 type Figures struct {
 	Waiting string
-	Stake   []Money // one for each currency, the most first
-	More    string  // "and 3 more currencies"
+	Stake   *Money // in the currency that most effects are of
+	Also    string // "at stake, 31.50 EUR and 3 more currencies"
 	Oldest  string
 	Overdue string
 	Later   bool // the numbers are of a filter

@@ -26,7 +26,8 @@ type told struct {
 func history(r *request, v effects.EffectView, log []store.Event, run []desk.Event) []views.Event {
 	lines := fromLog(v, log, r.clock)
 	lines = append(lines, fromRun(v, run)...)
-	lines = append(lines, fromRefusals(v.Refused, r.clock)...)
+	later := slices.DeleteFunc(slices.Clone(v.Refused), func(x effects.RefusedView) bool { return x.At.Equal(v.OpenedAt) })
+	lines = append(lines, fromRefusals(later, r.clock)...)
 	for _, e := range v.Evidence {
 		lines = append(lines, ofEvidence(e, r.clock))
 	}
@@ -73,6 +74,9 @@ func fromLog(v effects.EffectView, log []store.Event, c clock) (lines []told) {
 			l.kind, l.title = "unknown", "Interrupted: what became of it is not known. The run is paused"
 			l.detail = interruptedText(p.Why, p.Cause.Lease, p.Cause.Worker)
 		case "finish":
+			if toldByEvidence(v, e.At.Time) {
+				continue
+			}
 			l.title = "The agent reported: " + p.Cause.Outcome
 			switch p.State {
 			case "taken":
@@ -99,6 +103,13 @@ func fromLog(v effects.EffectView, log []store.Event, c clock) (lines []told) {
 		lines = append(lines, told{v.UsedAt, "ok", "Resumed: the agent was told and went on", ""})
 	}
 	return lines
+}
+
+// toldByEvidence tells whether a finish is told by what was kept of it.
+func toldByEvidence(v effects.EffectView, at time.Time) bool {
+	return slices.ContainsFunc(v.Evidence, func(e effects.EvidenceView) bool {
+		return e.At.Equal(at) && (e.Source == "agent" || e.Source == "late_agent")
+	})
 }
 
 func beginText(v effects.EffectView, state, why string, attempts int, until string) (title, detail string) {

@@ -100,7 +100,7 @@ func (d *Desk) choices(s subject) []views.Choice {
 			}
 		}
 		return append(list, stop, unsure,
-			views.Choice{Value: "allow", Title: "Yes, it is another one, let it run", Next: strings.Replace(again, "once more", "now", 1) + d.secondText(s), Danger: true})
+			views.Choice{Value: "allow", Title: "Yes, it is another one, let it run", Next: d.nextText(s, "allow") + d.secondText(s), Danger: true})
 	}
 	return []views.Choice{
 		{Value: "taken", Title: "Yes, it took effect", Next: "It stays. The agent gets your reference as the result and goes on."},

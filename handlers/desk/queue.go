@@ -86,12 +86,16 @@ func figures(s effects.QueueSums, filtered bool) views.Figures {
 	if s.More {
 		f.Waiting += "+"
 	}
+	f.Also = "at stake"
 	for i, a := range s.AtStake {
-		if i == stakesShown {
-			f.More = " and " + grouped(int64(len(s.AtStake)-i)) + " more currencies"
-			break
+		switch {
+		case i == 0:
+			f.Stake = amount(&a)
+		case i == stakesShown:
+			f.Also += " and " + grouped(int64(len(s.AtStake)-i)) + " more currencies"
+		case i < stakesShown:
+			f.Also += ", " + a.Display()
 		}
-		f.Stake = append(f.Stake, *amount(&a))
 	}
 	if s.Effects > 0 && !filtered {
 		f.Oldest = span(s.OldestFor)

@@ -42,4 +42,31 @@ var routes = []route{
 	{method: http.MethodPost, path: "/effects/:id/undo", who: decider, handle: (*Desk).undo, action: "effect.undo", used: (*Desk).backToEffect},
 	{method: http.MethodPost, path: "/effects/:id/send-back", who: decider, handle: (*Desk).sendBack, action: "effect.send_back", used: (*Desk).backToEffect},
 	{method: http.MethodPost, path: "/effects/:id/acknowledge", who: decider, handle: (*Desk).acknowledge, action: "effect.acknowledge", used: (*Desk).backToEffect},
+	{method: http.MethodPost, path: "/effects/:id/files", who: decider, handle: (*Desk).addFile, action: "effect.file", used: (*Desk).backToEffect},
+	{method: http.MethodGet, path: "/effects/:id/files/:file", who: reader, handle: (*Desk).file},
+
+	// Lists.
+	{method: http.MethodGet, path: "/decided", who: reader, handle: (*Desk).decided},
+	{method: http.MethodGet, path: "/runs", who: reader, handle: (*Desk).runs},
+	{method: http.MethodGet, path: "/runs/:id", who: reader, handle: (*Desk).run},
+	{method: http.MethodGet, path: "/tools", who: reader, handle: (*Desk).tools},
+	{method: http.MethodGet, path: "/events", who: reader, handle: (*Desk).events, stream: true},
+
+	// The installation.
+	{method: http.MethodGet, path: "/health", who: reader, handle: (*Desk).health},
+	{method: http.MethodPost, path: "/health/gap/acknowledge", who: admin, handle: (*Desk).acknowledgeGap, action: "gap.acknowledge"},
+	{method: http.MethodPost, path: "/health/gap/end", who: admin, handle: (*Desk).endGap, action: "gap.end"},
+	{method: http.MethodGet, path: "/audit", who: auditor, handle: (*Desk).auditPage},
+	{method: http.MethodGet, path: "/audit.csv", who: auditor, handle: (*Desk).auditCSV},
+	{method: http.MethodGet, path: "/audit.jsonl", who: auditor, handle: (*Desk).auditJSONL},
+	{method: http.MethodGet, path: "/people", who: auditor, handle: (*Desk).people},
+	{method: http.MethodPost, path: "/people", who: admin, handle: (*Desk).invite, action: "person.add"},
+	{method: http.MethodPost, path: "/people/:person/roles", who: admin, handle: (*Desk).setRoles, action: "person.roles"},
+	{method: http.MethodPost, path: "/people/:person/link", who: admin, handle: (*Desk).newLink, action: "person.link"},
+	{method: http.MethodPost, path: "/people/:person/disable", who: admin, handle: (*Desk).disable, action: "person.disable"},
+	{method: http.MethodPost, path: "/people/:person/enable", who: admin, handle: (*Desk).enable, action: "person.enable"},
+	{method: http.MethodGet, path: "/you", who: somebody, handle: (*Desk).you},
+	{method: http.MethodPost, path: "/you/tokens", who: somebody, handle: (*Desk).newToken, action: "token.add"},
+	{method: http.MethodPost, path: "/you/tokens/:token/revoke", who: somebody, handle: (*Desk).revokeToken, action: "token.revoke"},
+	{method: http.MethodPost, path: "/you/zone", who: somebody, handle: (*Desk).setZone, action: "session.zone"},
 }

@@ -54,3 +54,8 @@ func AttachmentOf(ctx context.Context, r ledger.Reader, effect, id string) (a At
 		WHERE a.effect_id = $1::uuid AND a.id = $2::uuid`, effect, id)
 	return a, err
 }
+
+// KeepAttachment is [AddAttachment] in a transaction of its own.
+func KeepAttachment(ctx context.Context, db *ledger.DB, a Attachment) error {
+	return db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error { return AddAttachment(ctx, tx, a) })
+}

@@ -47,7 +47,7 @@ type Session struct {
 	Email  string
 	Zone   *time.Location
 	Now    time.Time // by the database's clock, when it was looked up
-	key    []byte // of form tokens
+	key    []byte    // of form tokens
 }
 
 // Session finds who is signed in. [ErrSessionOver] comes with the session as it was:
@@ -71,17 +71,20 @@ func (s *Service) Session(ctx context.Context, secret string) (*Session, error) 
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("form tokens"))
 	out := &Session{ID: row.ID, Person: Person{row.Person, row.Name, row.Roles}, Email: row.Email, Zone: zone, Now: row.Now, key: mac.Sum(nil)}
-	idle := row.Now.Sub(row.SeenAt)
-	if row.Disabled || !row.EndedAt.IsZero() || idle > sessionIdle || !row.ExpiresAt.After(row.Now) {
+	if over(row) {
 		return out, ErrSessionOver
 	}
-	if idle > seenEvery {
+	if row.Now.Sub(row.SeenAt) > seenEvery {
 		err := s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error { return store.SeeSession(ctx, tx, row.ID) })
 		if err != nil {
 			return nil, fmt.Errorf("couldn't note a session's use: %w", err)
 		}
 	}
 	return out, nil
+}
+
+func over(row *store.Session) bool {
+	return row.Disabled || !row.EndedAt.IsZero() || row.Now.Sub(row.SeenAt) > sessionIdle || !row.ExpiresAt.After(row.Now)
 }
 
 // SignIn opens a session for an e-mail address and a password. It answers [ErrWrong]
@@ -170,4 +173,12 @@ func (s *Service) SetZone(ctx context.Context, n *Session, zone string) error {
 		return audit.Add(ctx, tx, audit.Row{Person: n.Person.ID, Actor: n.Person.Name, Via: "page", Action: "session.zone",
 			Outcome: "done", Before: quoted(n.Zone.String()), After: quoted(zone)})
 	})
+}
+
+// Lives tells whether a session's secret still opens anything, without counting as a
+// use of it.
+func (s *Service) Lives(ctx context.Context, secret string) bool {
+	hash := sha256.Sum256([]byte(secret))
+	row, err := store.SessionOf(ctx, s.db, hash[:])
+	return err == nil && !over(row)
 }

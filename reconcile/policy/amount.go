@@ -2,7 +2,10 @@ package policy
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -153,4 +156,12 @@ func (r *reader) limits(n ast.Node, path string, rule *amountRule, hasAmount boo
 		}
 	}
 	return limits
+}
+
+// SecondPersonAbove are the declared limits by asset, sorted by code; none means that
+// one person decides.
+func (t *Tool) SecondPersonAbove() []money.Amount {
+	list := slices.Collect(maps.Values(t.limits))
+	slices.SortFunc(list, func(a, b money.Amount) int { return strings.Compare(a.Asset().Code, b.Asset().Code) })
+	return list
 }
