@@ -2,6 +2,7 @@ package desk
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	_ "time/tzdata" // people's zones, also where the system has no zone data
 
@@ -65,4 +66,22 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%d d %d h", int(d/(24*time.Hour)), int(d%(24*time.Hour)/time.Hour))
 	}
 	return fmt.Sprintf("%d days", int(d/(24*time.Hour)))
+}
+
+// exactly says a declared length whole, "1 min 30 s".
+func exactly(d time.Duration) string {
+	if d == 0 {
+		return "0 s"
+	}
+	var words []string
+	for _, u := range []struct {
+		d    time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}, {time.Millisecond, "ms"}} {
+		if n := d / u.d; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, u.name))
+			d %= u.d
+		}
+	}
+	return strings.Join(words, " ")
 }

@@ -35,9 +35,9 @@ func toolCard(t *policy.Tool) views.Tool {
 	if !t.HasLookup() && t.Guarded() {
 		mark("unknown", "Blind: no look-up")
 	}
-	fact("An attempt is sent within", t.Deadline.String())
+	fact("An attempt is sent within", exactly(t.Deadline))
 	if d, declared := t.LandsWithin(); declared {
-		fact("A sent request lands within", d.String())
+		fact("A sent request lands within", exactly(d))
 	} else {
 		fact("A sent request lands within", "not declared: absence proves nothing")
 	}
@@ -55,6 +55,6 @@ func toolCard(t *policy.Tool) views.Tool {
 		}
 		fact("A second person above", strings.Join(words, ", "))
 	}
-	fact("Overdue after", t.OverdueAfter.String())
+	fact("Overdue after", exactly(t.OverdueAfter))
 	return v
 }
