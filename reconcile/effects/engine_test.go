@@ -18,12 +18,15 @@ import (
 // world is an engine on a database of its own, one account, and one person.
 type world struct {
 	*effects.Engine
-	t       *testing.T
-	db      *ledger.DB
-	hub     *notify.Hub
-	account int64
-	person  effects.Person
-	other   effects.Person
+	t   *testing.T
+	dsn string
+	// tampered says that a test moved times behind the engine's back.
+	tampered bool
+	db       *ledger.DB
+	hub      *notify.Hub
+	account  int64
+	person   effects.Person
+	other    effects.Person
 }
 
 const fastRelease = `
@@ -40,8 +43,9 @@ tools:
 
 func newWorld(t *testing.T, source string) *world {
 	t.Helper()
-	db := ledgertest.New(t)
-	w := &world{t: t, db: db, hub: notify.NewHub()}
+	dsn := ledgertest.URL(t)
+	db := openDB(t, dsn)
+	w := &world{t: t, dsn: dsn, db: db, hub: notify.NewHub()}
 	w.Engine = w.engine(source)
 	err := db.InTx(t.Context(), func(ctx context.Context, tx *ledger.Tx) (err error) {
 		if w.account, err = access.Account(ctx, tx, "acme"); err != nil {
@@ -59,6 +63,16 @@ func newWorld(t *testing.T, source string) *world {
 		t.Fatal(err)
 	}
 	return w
+}
+
+func openDB(t *testing.T, dsn string) *ledger.DB {
+	t.Helper()
+	db, err := ledger.Open(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 // engine is one more server on the same database.

@@ -75,12 +75,8 @@ func (w *world) backup(source string) (restore func() restored) {
 	return func() restored {
 		w.t.Helper()
 		dsn := ledgertest.URL(w.t)
-		db, err := ledger.Open(w.t.Context(), dsn)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		w.t.Cleanup(func() { _ = db.Close() })
-		err = db.InTx(w.t.Context(), func(ctx context.Context, tx *ledger.Tx) error {
+		db := openDB(w.t, dsn)
+		err := db.InTx(w.t.Context(), func(ctx context.Context, tx *ledger.Tx) error {
 			for _, t := range dump {
 				if t.name == "installation" {
 					if _, err := tx.Exec(ctx, `DELETE FROM installation`); err != nil {
@@ -102,7 +98,7 @@ func (w *world) backup(source string) (restore func() restored) {
 			w.t.Fatalf("couldn't restore: %v", err)
 		}
 		r := *w
-		r.db, r.hub = db, notify.NewHub()
+		r.dsn, r.db, r.hub = dsn, db, notify.NewHub()
 		r.Engine = r.engine(source)
 		return restored{&r}
 	}

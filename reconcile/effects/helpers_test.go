@@ -32,6 +32,7 @@ func (w *world) count(query string, args ...any) (n int) {
 // exec changes a row behind the engine's back.
 func (w *world) exec(query string, args ...any) {
 	w.t.Helper()
+	w.tampered = true
 	err := w.db.InTx(w.t.Context(), func(ctx context.Context, tx *ledger.Tx) error {
 		_, err := tx.Exec(ctx, query, args...)
 		return err
