@@ -164,4 +164,3 @@ func (f *fake) checkpoint(r *http.Request, _ []byte) (int, any) {
 	defer f.mu.Unlock()
 	return 200, f.runs[r.PathValue("run")].saved
 }
-

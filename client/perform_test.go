@@ -142,4 +142,3 @@ func TestCancellationDoesNotLoseTheOutcome(t *testing.T) {
 		t.Errorf("now %s", e.state)
 	}
 }
-

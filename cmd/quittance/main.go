@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -19,6 +20,8 @@ import (
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Run the server."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database's schema up to this program's version."`
+	Token   tokenCmd   `cmd:"" help:"Work on tokens."`
+	People  peopleCmd  `cmd:"" help:"Work on people and their roles."`
 	Policy  policyCmd  `cmd:"" help:"Work on policy files."`
 	Version versionCmd `cmd:"" help:"Say which version this is."`
 	demoCommands
@@ -42,6 +45,10 @@ func main() {
 	// back in place, kills.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
+	// The heap is small, and collecting it often costs more than it saves.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
 	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 }
 

@@ -35,6 +35,10 @@ type Engine interface {
 	Decide(ctx context.Context, p effects.Person, list []effects.Decide) ([]effects.DecideResult, error)
 	Undo(ctx context.Context, p effects.Person, u effects.Undo) (effects.DecideAnswer, error)
 	AddEvidence(ctx context.Context, p effects.Person, a effects.AddEvidence) (effects.DecideAnswer, error)
+
+	Gap(ctx context.Context) (*effects.GapView, error)
+	AcknowledgeGap(ctx context.Context, p effects.Person, note string) error
+	EndGap(ctx context.Context, p effects.Person, note string) error
 }
 
 // Access is what the handlers ask of [access.Service].

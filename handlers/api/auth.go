@@ -21,10 +21,11 @@ const (
 	reader                // any person's token
 	decider               // a person's token with a role that decides
 	agentOrReader
+	administrator // a person's token with the role admin
 )
 
 func (w caller) String() string {
-	return [...]string{"anyone", "an agent", "a person", "a person who decides", "an agent or a person"}[w]
+	return [...]string{"anyone", "an agent", "a person", "a person who decides", "an agent or a person", "an administrator"}[w]
 }
 
 // decidingRoles may change what an effect is held for.
@@ -71,6 +72,8 @@ func (a *API) authenticate(c echo.Context, want caller) (identity, error) {
 		allowed = found.Person != nil
 	case decider:
 		allowed = found.Person.Is(decidingRoles...)
+	case administrator:
+		allowed = found.Person.Is("admin")
 	case agentOrReader:
 		allowed = found.Account != nil || found.Person != nil
 	}

@@ -103,6 +103,14 @@ var routes = []route{
 	{http.MethodPost, "/v1/effects/:effect_id/undo", decider, "Take back a decision that is not used yet", nil,
 		client.UndoRequest{}, answers{200: client.EffectChanged{}}, (*API).undo},
 
+	// The log.
+	{http.MethodGet, "/v1/log", reader, "Whether the log is known to have lost events", nil,
+		nil, answers{200: client.LogState{}}, (*API).gap},
+	{http.MethodPost, "/v1/log/acknowledge", administrator, "Acknowledge that events are lost: everything open becomes unknown", nil,
+		client.LogNote{}, answers{200: client.LogState{}}, (*API).acknowledgeGap},
+	{http.MethodPost, "/v1/log/end", administrator, "End an acknowledged gap: new effects run again", nil,
+		client.LogNote{}, answers{200: client.LogState{}}, (*API).endGap},
+
 	// The server itself.
 	{http.MethodGet, "/healthz", anyone, "Whether the process lives", nil,
 		nil, answers{200: Health{}}, (*API).healthz},

@@ -25,7 +25,7 @@ func (a *API) effectURL(id string) string { return a.public + "/effects/" + url.
 
 func leaseWire(l effects.Lease) client.RunLease {
 	out := client.RunLease{
-		RunID: l.RunID, Agent: l.Agent, State: l.State, LogPosition: l.LogPosition,
+		RunID: l.RunID, Agent: l.Agent, State: l.State, Volatile: l.Volatile, LogPosition: l.LogPosition,
 		Lease: client.Lease{Token: l.Token, Epoch: l.Epoch, ExpiresAt: moment(l.ExpiresAt)},
 	}
 	if l.Checkpoint != nil {

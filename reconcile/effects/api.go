@@ -191,13 +191,16 @@ type Claim struct {
 
 // Lease is the right to act for a run.
 type Lease struct {
-	RunID       string
-	Agent       string
-	State       string // "running", or "paused" when the holder asked again
-	Token       string // secret
-	Epoch       int64
-	ExpiresAt   time.Time
-	Checkpoint  *CheckpointInfo // nil when none was saved
+	RunID      string
+	Agent      string
+	State      string // "running", or "paused" when the holder asked again
+	Token      string // secret
+	Epoch      int64
+	ExpiresAt  time.Time
+	Checkpoint *CheckpointInfo // nil when none was saved
+	// Volatile are, per tool, the argument paths left out of the key, as they were when
+	// the run opened: a client leaves them out when it counts occurrences.
+	Volatile    map[string][]string
 	LogPosition string
 }
 

@@ -178,7 +178,7 @@ func (w *work) endLease(ctx context.Context, r *run, how string) error {
 
 // Open gives the lease of a run to a worker, opening the run when it is new. The
 // same attempt_id gets the same lease again while it holds. Refused with run_held,
-// run_paused (kept, with time and worker), run_closed or log_behind.
+// run_paused or run_closed (both kept, with time and worker), or log_behind.
 func (e *Engine) Open(ctx context.Context, o Open) (Lease, error) {
 	length, refusal := leaseLength(o.Lease)
 	if r := firstRefusal(refusal, limited("/run_id", o.RunID, 512), limited("/agent", o.Agent, 256), limited("/worker", o.Worker, 256), limited("/attempt_id", o.AttemptID, 256)); r != nil {
@@ -205,7 +205,9 @@ func (e *Engine) Open(ctx context.Context, o Open) (Lease, error) {
 			}
 		}
 		refusal, err := w.take(ctx, r, o.Worker, o.AttemptID, length, &lease)
-		if refusal != nil && err == nil {
+		// Someone who waits for a living holder is no incident: only what a person will
+		// ask about is kept.
+		if refusal != nil && refusal.Code != CodeRunHeld && err == nil {
 			err = runs.Refuse(ctx, w.tx, runs.Refusal{
 				Run: r.ID, At: ledger.At(w.now), Call: "start", Reason: string(refusal.Code), Worker: o.Worker, AttemptID: o.AttemptID,
 			})
@@ -253,9 +255,14 @@ func (w *work) take(ctx context.Context, r *run, worker, attempt string, length 
 	if err != nil {
 		return nil, err
 	}
+	opened, err := w.e.policyOf(ctx, w.tx, r.Policy)
+	if err != nil {
+		return nil, err
+	}
 	*lease = Lease{
 		RunID: r.RunID, Agent: r.Agent, State: string(r.State), Token: w.e.leaseToken(r.ID, r.Epoch, attempt), Epoch: r.Epoch,
 		ExpiresAt: r.LeaseUntil.Time, LogPosition: w.e.positionOf(r.Account, r.RunID, r.last),
+		Volatile: opened.Volatile(),
 	}
 	if cp != nil {
 		lease.Checkpoint = &CheckpointInfo{Turn: cp.Turn, SavedAt: cp.SavedAt.Time}

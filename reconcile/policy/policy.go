@@ -83,6 +83,21 @@ func (p *Policy) Tools() []*Tool {
 	return list
 }
 
+// Volatile are the declared tools' volatile paths, by tool; nil when there are none.
+func (p *Policy) Volatile() map[string][]string {
+	var m map[string][]string
+	for name, t := range p.tools {
+		if len(t.Volatile) == 0 {
+			continue
+		}
+		if m == nil {
+			m = map[string][]string{}
+		}
+		m[name] = t.Volatile
+	}
+	return m
+}
+
 // maxSource is far above any real file and keeps a wrong path (a log, a dump) from
 // being parsed.
 const maxSource = 1 << 20
