@@ -359,6 +359,17 @@ func TestWhatDoesNotFitChangesNothing(t *testing.T) {
 	})
 }
 
+// A finish that is not the last attempt's is told so, whatever it set in motion.
+func TestALateFenceIsToldSo(t *testing.T) {
+	t.Parallel()
+	eachPair(t, true, func(p pair) string {
+		if p.e.Kind == KFinish && p.f.State != None && (p.e.Earlier || p.e.Stray) && !p.m.Kept {
+			return "another attempt's finish is accepted"
+		}
+		return ""
+	})
+}
+
 // A row that no pair reaches, because nothing is like that or because a row before
 // it takes everything, is a mistake in the table.
 func TestEveryRowIsReached(t *testing.T) {

@@ -293,6 +293,7 @@ func reopened(f Facts, e Event) Move {
 func stoppedButTaken(f Facts, e Event) Move {
 	m := reopened(f, e)
 	m.Contradiction = e.ClaimLost && e.TwoClaim
+	m.Kept = e.Kind == KFinish && notLast(f, e)
 	return m
 }
 
