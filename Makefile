@@ -21,7 +21,7 @@ test: ## Run every check and test
 
 bench: ## Measure begin and finish against the bare commit and the hand-written ceiling
 	@script/setup
-	go test -run '^$$' -bench . -benchtime 3s ./...
+	go run ./cmd/bench
 
 build: ## Build bin/quittance
 	go build -o bin/quittance ./cmd/quittance
