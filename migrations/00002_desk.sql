@@ -252,7 +252,11 @@ CREATE TABLE bulks (
     verdict     text CHECK (verdict IN ('taken', 'not_taken', 'stop')),
     note        text,
     ordered_at  timestamptz,
+    undone_at   timestamptz,
+    undone_by   bigint REFERENCES people,
+    undo_note   text,
     finished_at timestamptz,
+    CONSTRAINT bulks_undo CHECK (undone_at IS NULL OR ordered_at IS NOT NULL),
     CONSTRAINT bulks_order CHECK (num_nulls(verdict, note, ordered_at) IN (0, 3))
 );
 CREATE INDEX bulks_unfinished ON bulks (ordered_at) WHERE ordered_at IS NOT NULL AND finished_at IS NULL;
@@ -267,6 +271,7 @@ CREATE TABLE bulk_rows (
     outcome   text,
     detail    text,
     done_at   timestamptz,
+    undone    text,
     PRIMARY KEY (bulk_id, effect_id)
 );
 CREATE INDEX bulk_rows_todo ON bulk_rows (bulk_id, place) WHERE excluded IS NULL AND done_at IS NULL;

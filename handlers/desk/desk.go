@@ -15,6 +15,7 @@ import (
 
 	"quittance/ledger"
 	"quittance/reconcile/access"
+	"quittance/reconcile/bulk"
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
 	"quittance/web"
@@ -26,6 +27,7 @@ type Options struct {
 	Access *access.Service
 	DB     *ledger.DB // for reading, and for drafts
 	Hub    *notify.Hub
+	Bulk   *bulk.Service
 	Log    *slog.Logger
 	// PublicURL is where people reach the pages; https makes the cookie secure.
 	PublicURL string
@@ -38,6 +40,7 @@ type Desk struct {
 	access  *access.Service
 	db      *ledger.DB
 	hub     *notify.Hub
+	bulk    *bulk.Service
 	log     *slog.Logger
 	cookie  web.SessionCookie
 	public  string
@@ -48,7 +51,7 @@ type Desk struct {
 // Register puts every page on e.
 func Register(e *echo.Echo, o Options) *Desk {
 	d := &Desk{
-		engine: o.Engine, access: o.Access, db: o.DB, hub: o.Hub, log: o.Log,
+		engine: o.Engine, access: o.Access, db: o.DB, hub: o.Hub, bulk: o.Bulk, log: o.Log,
 		cookie: web.SessionCookie{Secure: strings.HasPrefix(o.PublicURL, "https://")},
 		public: strings.TrimRight(o.PublicURL, "/"), version: o.Version, began: time.Now(),
 	}

@@ -24,7 +24,7 @@ var (
 	anyone   audience = nil
 	somebody          = audience{}             // whoever is signed in, whatever their roles
 	reader            = audience(access.Roles) // anybody with a role
-	decider           = audience{"operator", "approver", "admin"}
+	decider           = audience(access.Deciders)
 	auditor           = audience{"auditor", "admin"}
 	admin             = audience{"admin"}
 )

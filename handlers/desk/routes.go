@@ -45,6 +45,12 @@ var routes = []route{
 	{method: http.MethodPost, path: "/effects/:id/files", who: decider, handle: (*Desk).addFile, action: "effect.file", used: (*Desk).backToEffect},
 	{method: http.MethodGet, path: "/effects/:id/files/:file", who: reader, handle: (*Desk).file},
 
+	// Many at once.
+	{method: http.MethodPost, path: "/bulk", who: decider, handle: (*Desk).freeze, action: "bulk.freeze"},
+	{method: http.MethodGet, path: "/bulk/:set", who: reader, handle: (*Desk).bulkPage},
+	{method: http.MethodPost, path: "/bulk/:set/order", who: decider, handle: (*Desk).orderBulk, action: "bulk.order", used: (*Desk).backToBulk},
+	{method: http.MethodPost, path: "/bulk/:set/undo", who: decider, handle: (*Desk).undoBulk, action: "bulk.undo", used: (*Desk).backToBulk},
+
 	// Lists.
 	{method: http.MethodGet, path: "/decided", who: reader, handle: (*Desk).decided},
 	{method: http.MethodGet, path: "/runs", who: reader, handle: (*Desk).runs},

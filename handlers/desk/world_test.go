@@ -11,14 +11,17 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"quittance/handlers/desk"
 	"quittance/ledger"
 	store "quittance/ledger/access"
+	"quittance/ledger/jobs"
 	"quittance/ledger/ledgertest"
 	"quittance/reconcile/access"
+	"quittance/reconcile/bulk"
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
 	"quittance/reconcile/policy"
@@ -92,14 +95,25 @@ func newWorldWith(t testing.TB, source string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	desk.Register(e, desk.Options{Engine: w.engine, Access: w.access, DB: w.db, Hub: w.hub, Log: log, Version: "test"})
+	many := bulk.New(w.db, w.engine)
+	work, err := jobs.New(w.db, slog.New(slog.DiscardHandler), many.Funcs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	many.Use(work)
+	desk.Register(e, desk.Options{Engine: w.engine, Access: w.access, DB: w.db, Hub: w.hub, Bulk: many, Log: log, Version: "test"})
 	s := httptest.NewServer(e)
 	t.Cleanup(s.Close)
 	w.url = s.URL
 	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); w.engine.Loops(ctx) }()
-	t.Cleanup(func() { stop(); <-done })
+	var running sync.WaitGroup
+	running.Go(func() { w.engine.Loops(ctx) })
+	running.Go(func() {
+		if err := work.Run(ctx); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { stop(); running.Wait() })
 	return w
 }
 

@@ -25,6 +25,9 @@ var ErrUnknown = errors.New("the token is not known, has expired, or was revoked
 // Roles are what a person may be, several at once.
 var Roles = []string{"viewer", "operator", "approver", "finance", "admin", "auditor"}
 
+// Deciders are the roles that may change what an effect is held for.
+var Deciders = []string{"operator", "approver", "admin"}
+
 // Identity is who stands behind a bearer token: exactly one field is set.
 type Identity struct {
 	Account *Account
