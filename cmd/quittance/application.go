@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"quittance/handlers/api"
+	"quittance/handlers/desk"
 	"quittance/ledger"
+	"quittance/ledger/jobs"
 	"quittance/reconcile/access"
+	"quittance/reconcile/bulk"
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
 	"quittance/reconcile/policy"
@@ -52,8 +55,22 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 	if err != nil {
 		return application{}, err
 	}
+	many := bulk.New(db, engine)
+	work, err := jobs.New(db, log, many.Funcs())
+	if err != nil {
+		return application{}, err
+	}
+	many.Use(work)
+	desk.Register(router, desk.Options{
+		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Log: log, PublicURL: c.PublicURL, Version: version(),
+	})
 	return application{handler: router, loops: []func(context.Context){
 		engine.Loops,
+		func(ctx context.Context) {
+			if err := work.Run(ctx); err != nil && ctx.Err() == nil {
+				log.Error("jobs are not done on this server", "error", err)
+			}
+		},
 		func(ctx context.Context) {
 			if err := hub.Run(ctx, db); err != nil && ctx.Err() == nil {
 				log.Error("hints from other servers are not heard; waiters re-read every few seconds", "error", err)
