@@ -19,27 +19,32 @@ type Claim struct {
 	TakenAt     ledger.Time  `db:"taken_at"`
 }
 
+var claimFields = parseFields(`digest bytea, account_id bigint, tool text, business_key text, effect_id uuid, taken_at timestamptz`)
+
+var takeClaims = `
+	INSERT INTO business_claims (` + claimFields.list("") + `)
+	SELECT ` + claimFields.list("") + ` FROM ` + claimFields.unnest(1) + `
+	ORDER BY digest
+	ON CONFLICT (digest) DO NOTHING
+	RETURNING digest`
+
 // TakeClaims inserts the claims that nobody holds and returns the digests it got.
 // It waits for a transaction that is taking the same claim. The digests are taken
 // in their order, so that two batches cannot wait for each other.
 func TakeClaims(ctx context.Context, tx *ledger.Tx, claims []Claim) (map[string]bool, error) {
-	list := encode(claims, func(o *object, c *Claim) {
-		o.bytes("digest", c.Digest)
-		o.number("account_id", c.Account)
-		o.text("tool", c.Tool)
-		o.text("business_key", c.BusinessKey)
-		o.text("effect_id", c.Effect)
-		o.time("taken_at", c.TakenAt)
-	})
+	rows := newArrays(claimFields)
+	for i := range claims {
+		c := &claims[i]
+		rows.bytes("digest", c.Digest)
+		rows.number("account_id", c.Account)
+		rows.text("tool", c.Tool)
+		rows.text("business_key", c.BusinessKey)
+		rows.text("effect_id", c.Effect)
+		rows.time("taken_at", c.TakenAt)
+		rows.end()
+	}
 	var got []ledger.Bytes
-	err := tx.Select(ctx, &got, `
-		INSERT INTO business_claims (digest, account_id, tool, business_key, effect_id, taken_at)
-		SELECT digest, account_id, tool, business_key, effect_id, taken_at
-		FROM json_to_recordset($1::json) AS x(
-			digest bytea, account_id bigint, tool text, business_key text, effect_id uuid, taken_at timestamptz)
-		ORDER BY digest
-		ON CONFLICT (digest) DO NOTHING
-		RETURNING digest`, list)
+	err := tx.Select(ctx, &got, takeClaims, rows.params(nil)...)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't take claims: %w", err)
 	}

@@ -108,7 +108,7 @@ type Event struct {
 func (e *Event) Seal(s *Standing, arguments string, cause []byte) {
 	o := object{b: make([]byte, 0, 512)}
 	o.open()
-	o.standing(s, false)
+	s.to(&o, false)
 	o.text("arguments_digest", arguments)
 	if cause != nil {
 		o.name("cause")

@@ -35,56 +35,79 @@ type Batch struct {
 	Events   []Event
 }
 
-const standingTypes = `state text, why text, version bigint, attempts integer, fence bigint, deadline timestamptz,
-	moment timestamptz, gap boolean, decided_by text, decided_from text, decision uuid, proposal uuid,
-	early boolean, release_at timestamptz, released boolean, used_at timestamptz, reference text, same_as uuid,
-	result_size bigint, result_digest bytea, contradictions integer, waiting_since timestamptz,
-	changed_at timestamptz, set_texts boolean, result text, error text`
+var (
+	intentFields = parseFields(`id uuid, account_id bigint, run_id bigint, key bytea, client_key text, tool text,
+		occurrence integer, arguments text, call_digest bytea, business_key text, claim bytea, claim_was bytea,
+		call_claim boolean, summary text, amount numeric, currency text, decimals smallint, amount_problem text,
+		call_id text, client_time text, context text, repeat_of uuid, opened_at timestamptz`)
+	standingFields = parseFields(`state text, why text, version bigint, attempts integer, fence bigint, deadline timestamptz,
+		moment timestamptz, gap boolean, decided_by text, decided_from text, decision uuid, proposal uuid, early boolean,
+		release_at timestamptz, released boolean, used_at timestamptz, reference text, same_as uuid, result_size bigint,
+		result_digest bytea, contradictions integer, waiting_since timestamptz, changed_at timestamptz`)
+	textFields    = parseFields(`set_texts boolean, result text, error text`)
+	guardFields   = parseFields(`id uuid, was bigint`)
+	attemptFields = parseFields(`effect_id uuid, number integer, fence bigint, attempt_id text, epoch bigint,
+		begun_at timestamptz, deadline timestamptz`)
+	eventFields = parseFields(`at timestamptz, run_id bigint, effect_id uuid, version bigint, kind text, data text, digest bytea`)
 
-const standingNames = `state, why, version, attempts, fence, deadline, moment, gap, decided_by, decided_from, decision,
-	proposal, early, release_at, released, used_at, reference, same_as, result_size, result_digest,
-	contradictions, waiting_since, changed_at`
-
-const intentNames = `id, account_id, run_id, key, client_key, tool, occurrence, arguments, call_digest, business_key,
-	claim, claim_was, call_claim, summary, amount, currency, decimals, amount_problem, call_id, client_time,
-	context, repeat_of, opened_at`
+	insertFields = intentFields.plus(standingFields).plus(textFields)
+	updateFields = guardFields.plus(standingFields).plus(textFields)
+	rowNames     = intentFields.list("") + ", " + standingFields.list("") + ", result, error"
+)
 
 // One statement, so that a batch costs one round trip whatever it holds.
-const writeBatch = `
+var writeBatch = `
 	WITH added AS (
-		INSERT INTO effects (` + intentNames + `, ` + standingNames + `, result, error)
-		SELECT ` + intentNames + `, ` + standingNames + `, result, error
-		FROM json_to_recordset($1::json) AS x(
-			id uuid, account_id bigint, run_id bigint, key bytea, client_key text, tool text, occurrence integer,
-			arguments text, call_digest bytea, business_key text, claim bytea, claim_was bytea, call_claim boolean,
-			summary text, amount numeric, currency text, decimals smallint, amount_problem text, call_id text,
-			client_time text, context text, repeat_of uuid, opened_at timestamptz, ` + standingTypes + `)
+		INSERT INTO effects (` + rowNames + `) SELECT ` + rowNames + ` FROM ` + insertFields.unnest(1) + `
 	), changed AS (
-		UPDATE effects e SET (` + standingNames + `, result, error) = (
-			x.state, x.why, x.version, x.attempts, x.fence, x.deadline, x.moment, x.gap, x.decided_by, x.decided_from,
-			x.decision, x.proposal, x.early, x.release_at, x.released, x.used_at, x.reference, x.same_as,
-			x.result_size, x.result_digest, x.contradictions, x.waiting_since, x.changed_at,
+		UPDATE effects e SET (` + standingFields.list("") + `, result, error) = (` + standingFields.list("x.") + `,
 			CASE WHEN x.set_texts THEN x.result ELSE e.result END,
 			CASE WHEN x.set_texts THEN x.error ELSE e.error END)
-		FROM json_to_recordset($2::json) AS x(id uuid, was bigint, ` + standingTypes + `)
+		FROM ` + updateFields.unnest(1+len(insertFields.names)) + `
 		WHERE e.id = x.id AND e.version = x.was
 		RETURNING 1
 	), tried AS (
-		INSERT INTO attempts (effect_id, number, fence, attempt_id, epoch, begun_at, deadline)
-		SELECT effect_id, number, fence, attempt_id, epoch, begun_at, deadline
-		FROM json_to_recordset($3::json) AS x(
-			effect_id uuid, number integer, fence bigint, attempt_id text, epoch bigint, begun_at timestamptz,
-			deadline timestamptz)
+		INSERT INTO attempts (` + attemptFields.list("") + `)
+		SELECT ` + attemptFields.list("") + ` FROM ` + attemptFields.unnest(1+len(insertFields.names)+len(updateFields.names)) + `
 	), logged AS (
-		INSERT INTO effect_events (at, run_id, effect_id, version, kind, data, digest)
-		SELECT at, run_id, effect_id, version, kind, data, digest
-		FROM ROWS FROM (json_to_recordset($4::json) AS (
-			at timestamptz, run_id bigint, effect_id uuid, version bigint, kind text, data text, digest bytea))
-			WITH ORDINALITY AS x(at, run_id, effect_id, version, kind, data, digest, n)
+		INSERT INTO effect_events (` + eventFields.list("") + `)
+		SELECT ` + eventFields.list("") + `
+		FROM ` + eventFields.unnest(1+len(insertFields.names)+len(updateFields.names)+len(attemptFields.names)) + `
 		ORDER BY n
 		RETURNING id
 	)
 	SELECT id, (SELECT count(*) FROM changed) FROM logged ORDER BY id`
+
+// params are the arguments of writeBatch.
+func (b *Batch) params() []any {
+	inserts, updates := newArrays(insertFields), newArrays(updateFields)
+	attempts, events := newArrays(attemptFields), newArrays(eventFields)
+	for i := range b.Inserts {
+		v := &b.Inserts[i]
+		v.Intent.to(inserts)
+		v.Standing.to(inserts, true)
+		v.Texts.to(inserts)
+		inserts.end()
+	}
+	for i := range b.Updates {
+		v := &b.Updates[i]
+		updates.text("id", v.ID)
+		updates.number("was", v.Was)
+		v.Standing.to(updates, true)
+		v.Texts.to(updates)
+		updates.end()
+	}
+	for i := range b.Attempts {
+		b.Attempts[i].to(attempts)
+		attempts.end()
+	}
+	for i := range b.Events {
+		b.Events[i].to(events)
+		events.end()
+	}
+	args := make([]any, 0, len(inserts.names)+len(updates.names)+len(attempts.names)+len(events.names))
+	return events.params(attempts.params(updates.params(inserts.params(args))))
+}
 
 // Write stores a batch and fills the ids of its events. [ErrChanged] when an
 // update's guard did not hold; the transaction must then be given up.
@@ -92,18 +115,7 @@ func Write(ctx context.Context, tx *ledger.Tx, b *Batch) error {
 	if len(b.Inserts)+len(b.Updates)+len(b.Attempts)+len(b.Events) == 0 {
 		return nil
 	}
-	args := []any{
-		encode(b.Inserts, func(o *object, v *Insert) { o.intent(&v.Intent); o.standing(&v.Standing, true); o.texts(&v.Texts) }),
-		encode(b.Updates, func(o *object, v *Update) {
-			o.text("id", v.ID)
-			o.number("was", v.Was)
-			o.standing(&v.Standing, true)
-			o.texts(&v.Texts)
-		}),
-		encode(b.Attempts, (*object).attempt),
-		encode(b.Events, (*object).event),
-	}
-	rows, err := tx.Query(ctx, writeBatch, args...)
+	rows, err := tx.Query(ctx, writeBatch, b.params()...)
 	if err != nil {
 		return fmt.Errorf("couldn't write effects: %w", err)
 	}

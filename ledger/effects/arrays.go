@@ -1,0 +1,152 @@
+package effects
+
+import (
+	"strconv"
+	"strings"
+
+	"quittance/ledger"
+)
+
+// Rows travel to PostgreSQL as one array a column, written by hand: a batch is one
+// statement of a fixed shape, and neither side spends time on JSON or reflection.
+
+// fields names columns with their types, in their order: "id uuid, run_id bigint".
+type fields struct {
+	names []string
+	types []string
+}
+
+func parseFields(list string) (f fields) {
+	for _, c := range strings.Split(list, ",") {
+		name, typ, _ := strings.Cut(strings.TrimSpace(c), " ")
+		f.names, f.types = append(f.names, name), append(f.types, typ)
+	}
+	return f
+}
+
+func (f fields) plus(more fields) fields {
+	return fields{append(f.names[:len(f.names):len(f.names)], more.names...), append(f.types[:len(f.types):len(f.types)], more.types...)}
+}
+
+// list is the columns' names, each behind the prefix.
+func (f fields) list(prefix string) string { return prefix + strings.Join(f.names, ", "+prefix) }
+
+// unnest is the rows as a FROM item named x; its parameters are numbered from first.
+func (f fields) unnest(first int) string {
+	arrays := make([]string, len(f.types))
+	for i, t := range f.types {
+		arrays[i] = "$" + strconv.Itoa(first+i) + "::" + t + "[]"
+	}
+	return "unnest(" + strings.Join(arrays, ", ") + ") WITH ORDINALITY AS x(" + f.list("") + ", n)"
+}
+
+// arrays gathers rows. A row's values are set in the order of its fields; what is
+// not set, or empty, is NULL.
+type arrays struct {
+	fields
+	buf [][]byte
+	at  int // the field that is set next
+}
+
+func newArrays(f fields) *arrays { return &arrays{fields: f, buf: make([][]byte, len(f.names))} }
+
+// end closes a row.
+func (c *arrays) end() {
+	for c.at < len(c.names) {
+		c.null()
+	}
+	c.at = 0
+}
+
+func (c *arrays) null() {
+	c.buf[c.at] = append(c.buf[c.at], "NULL,"...)
+	c.at++
+}
+
+// to moves on to a field, leaving those before it NULL.
+func (c *arrays) to(name string) *[]byte {
+	for c.names[c.at] != name {
+		c.null()
+	}
+	c.at++
+	return &c.buf[c.at-1]
+}
+
+func (c *arrays) text(name, v string) {
+	if v == "" {
+		return
+	}
+	c.quote(name, v)
+}
+
+// quote is text that may be empty without being NULL.
+func (c *arrays) quote(name, v string) {
+	b := c.to(name)
+	*b = append(*b, '"')
+	for i := 0; i < len(v); i++ {
+		if v[i] == '"' || v[i] == '\\' {
+			*b = append(*b, '\\')
+		}
+		*b = append(*b, v[i])
+	}
+	*b = append(*b, '"', ',')
+}
+
+func (c *arrays) number(name string, v int64) {
+	b := c.to(name)
+	*b = append(strconv.AppendInt(*b, v, 10), ',')
+}
+
+func (c *arrays) yes(name string, v bool) {
+	b := c.to(name)
+	if v {
+		*b = append(*b, 't', ',')
+	} else {
+		*b = append(*b, 'f', ',')
+	}
+}
+
+func (c *arrays) time(name string, v ledger.Time) {
+	if v.IsZero() {
+		return
+	}
+	b := c.to(name)
+	*b = append(*b, '"')
+	*b = append(appendTime(*b, v.UTC()), '"', ',')
+}
+
+func (c *arrays) bytes(name string, v []byte) {
+	if v == nil {
+		return
+	}
+	b := c.to(name)
+	*b = append(*b, `"\\x`...)
+	const hex = "0123456789abcdef"
+	for _, x := range v {
+		*b = append(*b, hex[x>>4], hex[x&15])
+	}
+	*b = append(*b, '"', ',')
+}
+
+// params are the arrays as parameters of the statement.
+func (c *arrays) params(args []any) []any {
+	for _, a := range c.buf {
+		if len(a) == 0 {
+			args = append(args, "{}")
+			continue
+		}
+		b := make([]byte, 0, len(a)+1)
+		b = append(append(append(b, '{'), a[:len(a)-1]...), '}')
+		args = append(args, string(b))
+	}
+	return args
+}
+
+// sink takes the values of a row: columns of a statement, or the JSON of an event.
+type sink interface {
+	text(name, v string)
+	number(name string, v int64)
+	yes(name string, v bool)
+	time(name string, v ledger.Time)
+	bytes(name string, v []byte)
+}
