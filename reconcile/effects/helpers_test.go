@@ -32,7 +32,9 @@ func (w *world) count(query string, args ...any) (n int) {
 // exec changes a row behind the engine's back.
 func (w *world) exec(query string, args ...any) {
 	w.t.Helper()
-	w.tampered = true
+	if !w.tampered {
+		w.tampered = true
+	}
 	err := w.db.InTx(w.t.Context(), func(ctx context.Context, tx *ledger.Tx) error {
 		_, err := tx.Exec(ctx, query, args...)
 		return err
@@ -45,14 +47,14 @@ func (w *world) exec(query string, args ...any) {
 // passLease lets the run's lease run out now.
 func (w *world) passLease(run string) {
 	w.t.Helper()
-	w.exec(`UPDATE runs SET lease_until = clock_timestamp() - interval '1 millisecond' WHERE account_id = $1 AND run_id = $2`, w.account, run)
+	w.exec(`UPDATE runs SET lease_until = clock_timestamp() - interval '1 millisecond' WHERE account_id = $1 AND run_id = $2 AND lease_until IS NOT NULL`, w.account, run)
 }
 
 // passDeadline lets the deadline and the moment of an effect pass now.
 func (w *world) passDeadline(effect string) {
 	w.t.Helper()
 	w.exec(`UPDATE effects SET deadline = clock_timestamp() - interval '1 millisecond', moment = clock_timestamp() - interval '1 millisecond'
-		WHERE id = $1::uuid`, effect)
+		WHERE id = $1::uuid AND deadline IS NOT NULL`, effect)
 }
 
 // passHold lets the hold of a decision pass now.
@@ -65,7 +67,7 @@ func (w *world) passHold(effect string) {
 func (w *world) agePermission(effect string, d time.Duration) {
 	w.t.Helper()
 	w.exec(`UPDATE runs r SET resumable_since = clock_timestamp() - $2 * interval '1 microsecond' FROM effects e WHERE e.id = $1::uuid AND r.id = e.run_id`, effect, d.Microseconds())
-	w.exec(`UPDATE effects SET release_at = clock_timestamp() - $2 * interval '1 microsecond' WHERE id = $1::uuid`, effect, d.Microseconds())
+	w.exec(`UPDATE effects SET release_at = clock_timestamp() - $2 * interval '1 microsecond' WHERE id = $1::uuid AND release_at IS NOT NULL`, effect, d.Microseconds())
 }
 
 // settle runs every loop once.
