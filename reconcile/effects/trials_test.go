@@ -142,6 +142,21 @@ func TestBC049_TheKeyIsComputedAfreshFromTheRow(t *testing.T) {
 	}
 }
 
+func TestBC060_ResultsKeepTheirDigits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fastRelease)
+	l := w.open("run", "pod-1")
+	const text = `{"transfer":820311904417712129,"count":7264515}`
+	b := w.proceed(l, "send_payment", invoice)
+	w.finish(b, "taken", result(text))
+	if got := w.effect(b.EffectID).Result; string(got) != text {
+		t.Fatalf("read back: %s", got)
+	}
+	if a := w.begin(l, "send_payment", invoice); a.Begin == nil || string(a.Begin.Result) != text {
+		t.Fatalf("replay: %+v", a.Begin)
+	}
+}
+
 func TestBC066_ALateCompletionClosesTheCard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fastRelease)
