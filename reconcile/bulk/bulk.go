@@ -102,7 +102,15 @@ func (s *Service) Freeze(ctx context.Context, by access.MadeBy, filter string, r
 	}
 	id = uuid.NewString()
 	b := desk.Bulk{ID: id, Person: by.Person.ID, Name: "unnamed", Filter: filter}
-	err = s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error { return desk.AddBulk(ctx, tx, b, kept) })
+	err = s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+		if err := desk.AddBulk(ctx, tx, b, kept); err != nil {
+			return err
+		}
+		return audit.Add(ctx, tx, audit.Row{
+			Person: by.Person.ID, Actor: by.Person.Name, Via: "page", Action: "bulk.freeze", Outcome: "done", Subject: "bulk:" + id,
+			After: fmt.Sprintf(`{"effects":%d}`, len(kept)), RequestID: by.RequestID,
+		})
+	})
 	return id, err
 }
 
