@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,5 +120,21 @@ func TestBC150_TimesAreUTCWithAtMostMicroseconds(t *testing.T) {
 	}
 	if found < 5 {
 		t.Errorf("only %d times were found", found)
+	}
+}
+
+// The answer to a close may be lost, and its caller then sends it again.
+func TestACloseMayBeRepeated(t *testing.T) {
+	t.Parallel()
+	l := start(t)
+	lease := l.raw("r")
+	for try := range 2 {
+		status, body := l.post(agentToken, "/v1/runs/r/close", `{"lease":"`+lease+`","outcome":"finished"}`)
+		if status != 200 || !strings.Contains(body, `"state":"finished"`) {
+			t.Errorf("try %d: %d %s", try+1, status, body)
+		}
+	}
+	if status, body := l.post(agentToken, "/v1/runs/r/close", `{"lease":"`+lease+`","outcome":"failed"}`); status != 409 || !strings.Contains(body, client.CodeRunClosed) {
+		t.Errorf("another outcome: %d %s", status, body)
 	}
 }

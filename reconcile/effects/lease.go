@@ -2,6 +2,7 @@ package effects
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -389,13 +390,14 @@ func (e *Engine) Release(ctx context.Context, account int64, runID, lease, posit
 }
 
 // Close ends a run for good: outcome is finished, failed or cancelled. Refused with
-// effect_open while an effect is open, not released, or cleared for same_key.
+// effect_open while an effect is open, not released, or cleared for same_key. A run
+// that was closed with the same outcome is closed: the answer may have been lost.
 func (e *Engine) Close(ctx context.Context, account int64, runID, lease, outcome, position string) (RunView, error) {
 	state := runs.State(outcome)
 	if !state.Closed() {
 		return RunView{}, invalid("/outcome", "It is finished, failed or cancelled.")
 	}
-	return e.held(ctx, account, runID, lease, position, func(ctx context.Context, w *work, r *run) (*Refusal, error) {
+	view, err := e.held(ctx, account, runID, lease, position, func(ctx context.Context, w *work, r *run) (*Refusal, error) {
 		open, unused, err := store.Unfinished(ctx, w.tx, r.ID)
 		if err != nil {
 			return nil, err
@@ -420,4 +422,8 @@ func (e *Engine) Close(ctx context.Context, account int64, runID, lease, outcome
 		w.hint(r)
 		return nil, runs.EndLease(ctx, w.tx, r.Row, "closed", state, w.now)
 	})
+	if r, ok := errors.AsType[*Refusal](err); ok && r.Code == CodeRunClosed && r.State == outcome {
+		return e.Run(ctx, account, runID, 0)
+	}
+	return view, err
 }
