@@ -11,6 +11,7 @@ import (
 
 	"quittance/ledger/money"
 	"quittance/reconcile/canon"
+	"quittance/reconcile/policy/read"
 )
 
 // amountRule says where in the arguments the money is.
@@ -94,29 +95,29 @@ func (r *reader) amount(n ast.Node, path string) *amountRule {
 	if n == nil {
 		return nil
 	}
-	f := r.fields(n, path, "value", "currency", "unit", "decimals")
+	f := r.Fields(n, path, "value", "currency", "unit", "decimals")
 	if f == nil {
 		return nil
 	}
 	for _, needed := range []string{"value", "currency", "unit"} {
 		if f[needed] == nil {
-			r.mistake(n, path, "%s is missing", needed)
+			r.Mistake(n, path, "%s is missing", needed)
 		}
 	}
 	field := func(name string) string {
-		s, ok := r.text(f[name], path+"."+name)
-		if ok && checkPath(s) != nil {
-			r.mistake(f[name], path+"."+name, "%s", checkPath(s))
+		s, ok := r.Text(f[name], path+"."+name)
+		if ok && read.CheckPath(s) != nil {
+			r.Mistake(f[name], path+"."+name, "%s", read.CheckPath(s))
 		}
 		return s
 	}
 	m := &amountRule{value: field("value"), currency: field("currency")}
-	m.minor = r.choice(f["unit"], path+".unit", "minor", "minor", "major") == "minor"
+	m.minor = r.Choice(f["unit"], path+".unit", "minor", "minor", "major") == "minor"
 	if f["decimals"] != nil {
-		s, ok := r.spelling(f["decimals"], path+".decimals")
+		s, ok := r.Spelling(f["decimals"], path+".decimals")
 		d, err := strconv.Atoi(s)
 		if ok && (err != nil || d < 0 || d > money.MaxDecimals) {
-			r.mistake(f["decimals"], path+".decimals", "must be a whole number from 0 to %d", money.MaxDecimals)
+			r.Mistake(f["decimals"], path+".decimals", "must be a whole number from 0 to %d", money.MaxDecimals)
 		}
 		m.decimals = &d
 	}
@@ -128,29 +129,29 @@ func (r *reader) limits(n ast.Node, path string, rule *amountRule, hasAmount boo
 		return nil
 	}
 	if !hasAmount {
-		r.mistake(n, path, "needs amount: no call's money could be read")
+		r.Mistake(n, path, "needs amount: no call's money could be read")
 	}
 	if rule == nil {
 		rule = &amountRule{}
 	}
 	limits := map[money.Asset]money.Amount{}
-	for _, e := range r.entries(n, path) {
-		at := join(path, e.name)
-		asset, err := rule.asset(e.name)
+	for _, e := range r.Entries(n, path) {
+		at := read.Join(path, e.Name)
+		asset, err := rule.asset(e.Name)
 		if err != nil {
-			r.mistake(e.key, at, "%s", err)
+			r.Mistake(e.Key, at, "%s", err)
 			continue
 		}
-		s, ok := r.spelling(e.value, at)
+		s, ok := r.Spelling(e.Value, at)
 		if !ok {
 			continue
 		}
 		limit, err := money.ParseDecimal(s, asset)
 		switch {
 		case err != nil:
-			r.mistake(e.value, at, "%s", err)
+			r.Mistake(e.Value, at, "%s", err)
 		case limit.Sign() < 0:
-			r.mistake(e.value, at, "must not be negative")
+			r.Mistake(e.Value, at, "must not be negative")
 		default:
 			limits[asset] = limit
 		}

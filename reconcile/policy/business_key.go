@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"quittance/reconcile/canon"
+	"quittance/reconcile/policy/read"
 )
 
 // MaxBusinessKey is the longest business key, in bytes.
@@ -28,7 +29,7 @@ func (t *Tool) BusinessKeyTemplate() string {
 	if t.businessKey == nil {
 		return ""
 	}
-	return t.businessKey.source
+	return t.businessKey.Source
 }
 
 // BusinessKey is what the outside world calls this call, in NFC. A field that is not
@@ -40,15 +41,15 @@ func (t *Tool) BusinessKey(args *canon.Value) (key string, missing []string, err
 		return "", nil, nil
 	}
 	var b strings.Builder
-	for _, p := range t.businessKey.parts {
-		if p.path == "" {
-			b.WriteString(p.text)
+	for _, p := range t.businessKey.Parts {
+		if p.Path == "" {
+			b.WriteString(p.Text)
 			continue
 		}
-		s, ok := scalar(args.Lookup(p.path))
+		s, ok := read.Scalar(args.Lookup(p.Path))
 		if !ok || strings.TrimSpace(s) == "" || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
-			if !slices.Contains(missing, p.path) {
-				missing = append(missing, p.path)
+			if !slices.Contains(missing, p.Path) {
+				missing = append(missing, p.Path)
 			}
 			continue
 		}
@@ -66,7 +67,7 @@ func (t *Tool) BusinessKey(args *canon.Value) (key string, missing []string, err
 // ParseBusinessKey is a tool that knows only its business key: for checking calls
 // against the template that was in force before.
 func ParseBusinessKey(source string) (*Tool, error) {
-	tpl, err := parseTemplate(source)
+	tpl, err := read.ParseTemplate(source)
 	if err == nil {
 		err = checkKeyTemplate(tpl)
 	}
@@ -76,20 +77,20 @@ func ParseBusinessKey(source string) (*Tool, error) {
 	return &Tool{businessKey: &tpl}, nil
 }
 
-func checkKeyTemplate(t template) error {
-	if len(t.fields()) == 0 {
+func checkKeyTemplate(t read.Template) error {
+	if len(t.Fields()) == 0 {
 		return errors.New("names no argument, so that all calls would have one key")
 	}
 	return nil
 }
 
-func (r *reader) keyTemplate(n ast.Node, path string) *template {
-	t := r.template(n, path)
+func (r *reader) keyTemplate(n ast.Node, path string) *read.Template {
+	t := r.Template(n, path)
 	if t == nil {
 		return nil
 	}
 	if err := checkKeyTemplate(*t); err != nil {
-		r.mistake(n, path, "%s", err)
+		r.Mistake(n, path, "%s", err)
 		return nil
 	}
 	return t

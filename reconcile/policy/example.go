@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"quittance/reconcile/canon"
+	"quittance/reconcile/policy/read"
 )
 
 // example is a result as the tool would give it.
@@ -59,17 +60,17 @@ func (r *reader) example(n ast.Node, path string) *example {
 		return nil
 	}
 	if n.Type() != ast.MappingType {
-		r.mistake(n, path, "must be an object, not %s", kindOf(n))
+		r.Mistake(n, path, "must be an object, not %s", read.KindOf(n))
 		return nil
 	}
-	before := len(r.found)
+	before := r.Count()
 	raw := r.json(nil, n, path)
-	if len(r.found) > before {
+	if r.Count() > before {
 		return nil
 	}
 	value, err := canon.ParseObject(raw)
 	if err != nil {
-		r.mistake(n, path, "%s", err)
+		r.Mistake(n, path, "%s", err)
 		return nil
 	}
 	return &example{raw, value}
@@ -85,7 +86,7 @@ func (r *reader) json(dst []byte, n ast.Node, path string) []byte {
 	case *ast.IntegerNode, *ast.FloatNode:
 		literal := n.GetToken().Value
 		if !json.Valid([]byte(literal)) {
-			r.mistake(n, path, "must be a number as JSON writes it")
+			r.Mistake(n, path, "must be a number as JSON writes it")
 		}
 		return append(dst, literal...)
 	case *ast.SequenceNode:
@@ -99,16 +100,16 @@ func (r *reader) json(dst []byte, n ast.Node, path string) []byte {
 		return append(dst, ']')
 	case *ast.MappingNode:
 		dst = append(dst, '{')
-		for i, e := range r.entries(n, path) {
+		for i, e := range r.Entries(n, path) {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = append(appendString(dst, e.name), ':')
-			dst = r.json(dst, e.value, join(path, e.name))
+			dst = append(appendString(dst, e.Name), ':')
+			dst = r.json(dst, e.Value, read.Join(path, e.Name))
 		}
 		return append(dst, '}')
 	}
-	s, _ := r.text(n, path)
+	s, _ := r.Text(n, path)
 	return appendString(dst, s)
 }
 

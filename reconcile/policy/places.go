@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"quittance/reconcile/canon"
+	"quittance/reconcile/policy/read"
 )
 
 // Place is where a person can look whether a call took effect.
@@ -27,26 +28,26 @@ func (t *Tool) WhereToCheck(args *canon.Value) []Place {
 	return places
 }
 
-func (t *Tool) place(tpl template, args *canon.Value) Place {
+func (t *Tool) place(tpl read.Template, args *canon.Value) Place {
 	link := isLink(tpl)
 	var text, target strings.Builder
 	escape, inPath, inFragment := url.PathEscape, true, false
-	for _, p := range tpl.parts {
-		if p.path == "" {
-			text.WriteString(p.text)
-			target.WriteString(p.text)
+	for _, p := range tpl.Parts {
+		if p.Path == "" {
+			text.WriteString(p.Text)
+			target.WriteString(p.Text)
 			// The path ends at the first ?, and both end at the first #.
-			if strings.ContainsAny(p.text, "?#") && !inFragment {
-				inPath, inFragment = false, strings.Contains(p.text, "#")
+			if strings.ContainsAny(p.Text, "?#") && !inFragment {
+				inPath, inFragment = false, strings.Contains(p.Text, "#")
 				if escape = url.QueryEscape; inFragment {
 					escape = url.PathEscape
 				}
 			}
 			continue
 		}
-		v := args.Lookup(p.path)
-		text.WriteString(t.shown(p.path, v, args))
-		s, ok := scalar(v)
+		v := args.Lookup(p.Path)
+		text.WriteString(t.shown(p.Path, v, args))
+		s, ok := read.Scalar(v)
 		switch {
 		// A browser takes dots alone for "go up", however they are escaped.
 		case !ok, s == "", inPath && strings.Trim(s, ".") == "":
@@ -61,19 +62,19 @@ func (t *Tool) place(tpl template, args *canon.Value) Place {
 	return Place{Text: text.String(), URL: target.String()}
 }
 
-func isLink(t template) bool {
-	return strings.HasPrefix(t.source, "https://") || strings.HasPrefix(t.source, "http://")
+func isLink(t read.Template) bool {
+	return strings.HasPrefix(t.Source, "https://") || strings.HasPrefix(t.Source, "http://")
 }
 
-func (r *reader) places(n ast.Node, path string) (list []template) {
-	for i, item := range r.items(n, path) {
+func (r *reader) places(n ast.Node, path string) (list []read.Template) {
+	for i, item := range r.Items(n, path) {
 		at := path + "[" + strconv.Itoa(i) + "]"
-		t := r.template(item, at)
+		t := r.Template(item, at)
 		if t == nil {
 			continue
 		}
 		if isLink(*t) && !fixedHost(*t) {
-			r.mistake(item, at, "the host of a link must be fixed: an argument may stand only after it")
+			r.Mistake(item, at, "the host of a link must be fixed: an argument may stand only after it")
 			continue
 		}
 		list = append(list, *t)
@@ -82,12 +83,12 @@ func (r *reader) places(n ast.Node, path string) (list []template) {
 }
 
 // fixedHost says whether the first piece of the link holds its whole host.
-func fixedHost(t template) bool {
-	first := t.parts[0].text
+func fixedHost(t read.Template) bool {
+	first := t.Parts[0].Text
 	u, err := url.Parse(first)
 	if err != nil || u.Host == "" || u.User != nil {
 		return false
 	}
 	_, after, _ := strings.Cut(first, "://")
-	return len(t.parts) == 1 || strings.ContainsAny(after, "/?#")
+	return len(t.Parts) == 1 || strings.ContainsAny(after, "/?#")
 }

@@ -8,16 +8,13 @@ package policy
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"quittance/reconcile/policy/read"
 )
 
 // Policy is one whole, valid file.
@@ -98,85 +95,62 @@ func (p *Policy) Volatile() map[string][]string {
 	return m
 }
 
-// maxSource is far above any real file and keeps a wrong path (a log, a dump) from
-// being parsed.
-const maxSource = 1 << 20
-
 // Load reads a policy; name is the file's name in mistakes. It returns either a policy
 // or every mistake there is. Only what is not YAML at all ends the search early.
+//
+// Secrets come from the environment and files from the policy's folder; both are read
+// now and never again.
 func Load(name string, src []byte) (*Policy, Mistakes) {
-	r := &reader{file: name}
-	root, m := parse(name, src)
+	return LoadIn(read.Surroundings{
+		Getenv:   os.LookupEnv,
+		ReadFile: func(file string) ([]byte, error) { return os.ReadFile(filepath.Join(filepath.Dir(name), file)) },
+	}, name, src)
+}
+
+// LoadStored reads a policy that was in force once. Its secrets and files are not asked
+// for, and its look-ups ask nobody.
+func LoadStored(src []byte) (*Policy, Mistakes) {
+	return LoadIn(read.Surroundings{Stored: true}, "stored policy", src)
+}
+
+// LoadIn is [Load] with secrets and files from elsewhere.
+func LoadIn(in read.Surroundings, name string, src []byte) (*Policy, Mistakes) {
+	r := &reader{read.New(name, in)}
+	root, m := read.Document(name, src)
 	if m != nil {
 		return nil, Mistakes{*m}
 	}
 	digest := sha256.Sum256(src)
 	p := &Policy{Source: string(src), Digest: hex.EncodeToString(digest[:]), tools: map[string]*Tool{}}
 
-	f := r.fields(root, "", "release", "redact", "checkpoints", "tools")
-	release := r.fields(f["release"], "release", "hold", "not_taken_hold", "permission")
-	p.hold = r.duration(release["hold"], "release.hold", defaultHold, 0)
-	p.notTakenHold = r.duration(release["not_taken_hold"], "release.not_taken_hold", defaultNotTakenHold, 0)
-	p.permission = r.duration(release["permission"], "release.permission", defaultPermission, time.Second)
-	p.redact = r.texts(f["redact"], "redact", checkPointer)
-	checkpoints := r.fields(f["checkpoints"], "checkpoints", "redact")
-	p.checkpoints = r.texts(checkpoints["redact"], "checkpoints.redact", checkPointer)
-	for _, e := range r.entries(f["tools"], "tools") {
-		if e.name == "" || len(e.name) > maxToolName {
-			r.mistake(e.key, "tools", "a tool's name has 1 to %d bytes", maxToolName)
+	f := r.Fields(root, "", "release", "redact", "checkpoints", "tools")
+	release := r.Fields(f["release"], "release", "hold", "not_taken_hold", "permission")
+	p.hold = r.Duration(release["hold"], "release.hold", defaultHold, 0)
+	p.notTakenHold = r.Duration(release["not_taken_hold"], "release.not_taken_hold", defaultNotTakenHold, 0)
+	p.permission = r.Duration(release["permission"], "release.permission", defaultPermission, time.Second)
+	p.redact = r.Texts(f["redact"], "redact", read.CheckPointer)
+	checkpoints := r.Fields(f["checkpoints"], "checkpoints", "redact")
+	p.checkpoints = r.Texts(checkpoints["redact"], "checkpoints.redact", read.CheckPointer)
+	for _, e := range r.Entries(f["tools"], "tools") {
+		if e.Name == "" || len(e.Name) > maxToolName {
+			r.Mistake(e.Key, "tools", "a tool's name has 1 to %d bytes", maxToolName)
 			continue
 		}
-		t := r.tool(e, "tools."+e.name)
+		t := r.tool(e, "tools."+e.Name)
 		t.Redact = slices.Concat(p.redact, t.Redact)
-		p.tools[e.name] = t
+		p.tools[e.Name] = t
 	}
-	if len(r.found) > 0 {
-		slices.SortStableFunc(r.found, func(a, b Mistake) int {
-			if a.Line != b.Line {
-				return a.Line - b.Line
-			}
-			return a.Column - b.Column
-		})
-		return nil, r.found
+	if r.Count() > 0 {
+		return nil, r.Found()
 	}
 	return p, nil
 }
 
-// parse returns the root node, nil for a file with nothing in it.
-func parse(name string, src []byte) (ast.Node, *Mistake) {
-	fail := func(line, column int, problem string) (ast.Node, *Mistake) {
-		return nil, &Mistake{File: name, Line: line, Column: column, Problem: problem}
-	}
-	if len(src) > maxSource {
-		return fail(1, 1, fmt.Sprintf("larger than %d bytes", maxSource))
-	}
-	if !utf8.Valid(src) {
-		// The parser would put U+FFFD in its place and say nothing.
-		for i, line := range strings.Split(string(src), "\n") {
-			if !utf8.ValidString(line) {
-				return fail(i+1, 1, "invalid UTF-8 in this line")
-			}
-		}
-	}
-	file, err := parser.ParseBytes(src, 0, parser.AllowDuplicateMapKey()) // reader reports them all
-	if err != nil {
-		var at yaml.Error
-		if errors.As(err, &at) && at.GetToken() != nil {
-			pos := at.GetToken().Position
-			return fail(pos.Line, pos.Column, "not YAML: "+at.GetMessage())
-		}
-		return fail(1, 1, "not YAML: "+err.Error())
-	}
-	var root ast.Node
-	for _, doc := range file.Docs {
-		if doc.Body == nil {
-			continue
-		}
-		if root != nil {
-			pos := doc.Body.GetToken().Position
-			return fail(pos.Line, pos.Column, "a policy is one YAML document")
-		}
-		root = doc.Body
-	}
-	return root, nil
-}
+// Mistake is one thing wrong with a policy file, at the place to correct.
+type Mistake = read.Mistake
+
+// Mistakes are all the mistakes of one file.
+type Mistakes = read.Mistakes
+
+// reader reads the fields of a policy.
+type reader struct{ *read.Reader }

@@ -68,29 +68,29 @@ var refusalEnv = sync.OnceValues(func() (*cel.Env, error) {
 })
 
 func (r *reader) refusal(n ast.Node, path string) cel.Program {
-	source, ok := r.text(n, path)
+	source, ok := r.Text(n, path)
 	if !ok {
 		return nil
 	}
 	env, err := refusalEnv()
 	if err != nil {
-		r.mistake(n, path, "couldn't start the expression language: %s", err)
+		r.Mistake(n, path, "couldn't start the expression language: %s", err)
 		return nil
 	}
 	expr, issues := env.Compile(source)
 	if issues.Err() != nil {
 		for _, e := range issues.Errors() {
-			r.mistake(n, path, "at character %d of the expression: %s", e.Location.Column()+1, e.Message)
+			r.Mistake(n, path, "at character %d of the expression: %s", e.Location.Column()+1, e.Message)
 		}
 		return nil
 	}
 	if out := expr.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
-		r.mistake(n, path, "must give true or false, not %s", out)
+		r.Mistake(n, path, "must give true or false, not %s", out)
 		return nil
 	}
 	program, err := env.Program(expr, cel.CostLimit(maxRefusalCost))
 	if err != nil {
-		r.mistake(n, path, "couldn't prepare the expression: %s", err)
+		r.Mistake(n, path, "couldn't prepare the expression: %s", err)
 		return nil
 	}
 	return program

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"quittance/reconcile/canon"
+	"quittance/reconcile/policy/read"
 )
 
 // maxShown keeps one argument from filling a queue row; in characters.
@@ -20,19 +21,19 @@ func (t *Tool) Summary(args *canon.Value) string {
 		return t.plainSummary(args)
 	}
 	var b strings.Builder
-	for _, p := range t.summary.parts {
-		if p.path == "" {
-			b.WriteString(p.text)
+	for _, p := range t.summary.Parts {
+		if p.Path == "" {
+			b.WriteString(p.Text)
 			continue
 		}
-		b.WriteString(t.shown(p.path, args.Lookup(p.path), args))
+		b.WriteString(t.shown(p.Path, args.Lookup(p.Path), args))
 	}
 	return b.String()
 }
 
 // shown is v, the argument at path, as people read it.
 func (t *Tool) shown(path string, v, args *canon.Value) string {
-	s, ok := scalar(v)
+	s, ok := read.Scalar(v)
 	if !ok || s == "" {
 		return "[" + path + "]"
 	}
@@ -59,7 +60,7 @@ func (t *Tool) plainSummary(args *canon.Value) string {
 	}
 	var said []string
 	for field, v := range args.Members() {
-		if _, ok := scalar(v); !ok {
+		if _, ok := read.Scalar(v); !ok {
 			continue
 		}
 		if len(said) == most {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/cel"
 
 	"quittance/ledger/money"
+	"quittance/reconcile/policy/read"
 )
 
 // Tool is what is known of one tool.
@@ -25,13 +26,13 @@ type Tool struct {
 
 	observe, unguarded bool
 	landsWithin        *time.Duration
-	summary            *template
-	businessKey        *template
+	summary            *read.Template
+	businessKey        *read.Template
 	amount             *amountRule
 	limits             map[money.Asset]money.Amount // nil: no second person
 	example            *example
 	refusal            cel.Program
-	places             []template
+	places             []read.Template
 	lookup             ast.Node
 }
 
@@ -90,9 +91,9 @@ func (t *Tool) HasLookup() bool { return t.lookup != nil }
 // Keep are the arguments that people must recognise: they are part of the business
 // key, the amount or the summary.
 func (t *Tool) Keep() (paths []string) {
-	for _, tpl := range []*template{t.businessKey, t.summary} {
+	for _, tpl := range []*read.Template{t.businessKey, t.summary} {
 		if tpl != nil {
-			paths = append(paths, tpl.fields()...)
+			paths = append(paths, tpl.Fields()...)
 		}
 	}
 	if t.amount != nil {
@@ -102,30 +103,30 @@ func (t *Tool) Keep() (paths []string) {
 }
 
 // tool reads one entry of the tools section.
-func (r *reader) tool(e entry, path string) *Tool {
-	t := newTool(e.name)
+func (r *reader) tool(e read.Entry, path string) *Tool {
+	t := newTool(e.Name)
 	t.Declared = true
-	f := r.fields(e.value, path, "summary", "business_key", "repeat", "volatile", "amount", "deadline", "lands_within",
+	f := r.Fields(e.Value, path, "summary", "business_key", "repeat", "volatile", "amount", "deadline", "lands_within",
 		"second_person_above", "result_example", "refusal", "mode", "effect", "on_unknown", "vendor_key",
 		"where_to_check", "overdue_after", "redact", "lookup")
 	at := func(field string) (ast.Node, string) { return f[field], path + "." + field }
 
-	t.summary = r.template(at("summary"))
+	t.summary = r.Template(at("summary"))
 	t.businessKey = r.keyTemplate(at("business_key"))
 	if t.businessKey != nil {
 		t.Repeat = RepeatHold
 	}
 	n, p := at("repeat")
-	t.Repeat = Repeat(r.choice(n, p, string(t.Repeat), string(RepeatHold), string(RepeatAllow)))
+	t.Repeat = Repeat(r.Choice(n, p, string(t.Repeat), string(RepeatHold), string(RepeatAllow)))
 	n, p = at("volatile")
-	t.Volatile = r.texts(n, p, checkPath)
+	t.Volatile = r.Texts(n, p, read.CheckPath)
 	t.amount = r.amount(at("amount"))
 	n, p = at("deadline")
-	t.Deadline = r.duration(n, p, defaultDeadline, time.Second)
+	t.Deadline = r.Duration(n, p, defaultDeadline, time.Second)
 	n, p = at("overdue_after")
-	t.OverdueAfter = r.duration(n, p, defaultOverdue, time.Second)
+	t.OverdueAfter = r.Duration(n, p, defaultOverdue, time.Second)
 	if n, p = at("lands_within"); n != nil {
-		d := r.duration(n, p, 0, 0)
+		d := r.Duration(n, p, 0, 0)
 		t.landsWithin = &d
 	}
 	n, p = at("second_person_above")
@@ -133,15 +134,15 @@ func (r *reader) tool(e entry, path string) *Tool {
 	t.example = r.example(at("result_example"))
 	t.refusal = r.refusal(at("refusal"))
 	n, p = at("mode")
-	t.observe = r.choice(n, p, "enforce", "enforce", "observe") == "observe"
+	t.observe = r.Choice(n, p, "enforce", "enforce", "observe") == "observe"
 	n, p = at("effect")
-	t.unguarded = r.choice(n, p, "guarded", "guarded", "none") == "none"
+	t.unguarded = r.Choice(n, p, "guarded", "guarded", "none") == "none"
 	n, p = at("on_unknown")
-	t.OnUnknown = OnUnknown(r.choice(n, p, string(OnUnknownPause), string(OnUnknownPause), string(OnUnknownSameKey)))
+	t.OnUnknown = OnUnknown(r.Choice(n, p, string(OnUnknownPause), string(OnUnknownPause), string(OnUnknownSameKey)))
 	t.VendorKey = r.vendorKey(at("vendor_key"))
 	t.places = r.places(at("where_to_check"))
 	n, p = at("redact")
-	t.Redact = r.texts(n, p, checkPointer)
+	t.Redact = r.Texts(n, p, read.CheckPointer)
 	t.lookup = r.lookup(at("lookup"))
 	r.agree(t, f, path)
 	return t
@@ -151,20 +152,20 @@ func (r *reader) vendorKey(n ast.Node, path string) *VendorKey {
 	if n == nil {
 		return nil
 	}
-	f := r.fields(n, path, "life", "checks_body")
+	f := r.Fields(n, path, "life", "checks_body")
 	if f != nil && f["life"] == nil {
-		r.mistake(n, path, "life is missing: how long the vendor remembers a key")
+		r.Mistake(n, path, "life is missing: how long the vendor remembers a key")
 	}
 	return &VendorKey{
-		Life:       r.duration(f["life"], path+".life", 0, time.Second),
-		ChecksBody: r.boolean(f["checks_body"], path+".checks_body"),
+		Life:       r.Duration(f["life"], path+".life", 0, time.Second),
+		ChecksBody: r.Boolean(f["checks_body"], path+".checks_body"),
 	}
 }
 
 // lookup takes the block as it is, for the package that will read it.
 func (r *reader) lookup(n ast.Node, path string) ast.Node {
 	if n != nil && n.Type() != ast.MappingType {
-		r.mistake(n, path, "must be a mapping, not %s", kindOf(n))
+		r.Mistake(n, path, "must be a mapping, not %s", read.KindOf(n))
 		return nil
 	}
 	return n
@@ -175,21 +176,21 @@ func (r *reader) agree(t *Tool, f map[string]ast.Node, path string) {
 	if t.OnUnknown == OnUnknownSameKey {
 		for _, needed := range []string{"vendor_key", "lands_within"} {
 			if f[needed] == nil {
-				r.mistake(f["on_unknown"], path+".on_unknown", "same_key needs %s: without it nobody can tell that the key still lives", needed)
+				r.Mistake(f["on_unknown"], path+".on_unknown", "same_key needs %s: without it nobody can tell that the key still lives", needed)
 			}
 		}
 	}
 	var identity []string // what tells two calls apart may not change on every try
 	if t.businessKey != nil {
-		identity = t.businessKey.fields()
+		identity = t.businessKey.Fields()
 	}
 	if t.amount != nil {
 		identity = append(identity, t.amount.value, t.amount.currency)
 	}
 	for _, field := range identity {
 		for _, v := range t.Volatile {
-			if covers(v, field) {
-				r.mistake(f["volatile"], path+".volatile", "%s leaves out %s, which the business key or the amount is made of", v, strings.TrimSpace(field))
+			if read.Covers(v, field) {
+				r.Mistake(f["volatile"], path+".volatile", "%s leaves out %s, which the business key or the amount is made of", v, strings.TrimSpace(field))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package policy
+package read
 
 import (
 	"errors"
@@ -11,22 +11,23 @@ import (
 	"quittance/reconcile/canon"
 )
 
-// template is text with arguments in it: "Pay {amount} to {vendor.name}". A brace
+// Template is text with arguments in it: "Pay {amount} to {vendor.name}". A brace
 // itself is written twice.
-type template struct {
-	source string
-	parts  []part
+type Template struct {
+	Source string
+	Parts  []Part
 }
 
-// part is literal text, or the path of an argument.
-type part struct{ text, path string }
+// Part is literal text, or the path of an argument.
+type Part struct{ Text, Path string }
 
-func parseTemplate(source string) (template, error) {
-	t := template{source: source}
+// ParseTemplate reads one; the error says which brace is wrong.
+func ParseTemplate(source string) (Template, error) {
+	t := Template{Source: source}
 	var literal strings.Builder
 	flush := func() {
 		if literal.Len() > 0 {
-			t.parts = append(t.parts, part{text: literal.String()})
+			t.Parts = append(t.Parts, Part{Text: literal.String()})
 			literal.Reset()
 		}
 	}
@@ -49,43 +50,44 @@ func parseTemplate(source string) (template, error) {
 			return t, errors.New("a } without a {: to write a brace, write it twice")
 		case !closed:
 			return t, errors.New("a { that is not closed: to write a brace, write it twice")
-		case checkPath(path) != nil:
-			return t, fmt.Errorf("{%s} %w", path, checkPath(path))
+		case CheckPath(path) != nil:
+			return t, fmt.Errorf("{%s} %w", path, CheckPath(path))
 		}
 		flush()
-		t.parts = append(t.parts, part{path: path})
+		t.Parts = append(t.Parts, Part{Path: path})
 		rest = after
 	}
 	flush()
 	return t, nil
 }
 
-func (r *reader) template(n ast.Node, path string) *template {
-	s, ok := r.text(n, path)
+// Template reads one, nil where there is none.
+func (r *Reader) Template(n ast.Node, path string) *Template {
+	s, ok := r.Text(n, path)
 	if !ok {
 		return nil
 	}
-	t, err := parseTemplate(s)
+	t, err := ParseTemplate(s)
 	if err != nil {
-		r.mistake(n, path, "%s", err)
+		r.Mistake(n, path, "%s", err)
 		return nil
 	}
 	return &t
 }
 
-// fields are the paths in the template, each once.
-func (t template) fields() (paths []string) {
-	for _, p := range t.parts {
-		if p.path != "" && !slices.Contains(paths, p.path) {
-			paths = append(paths, p.path)
+// Fields are the paths in the template, each once.
+func (t Template) Fields() (paths []string) {
+	for _, p := range t.Parts {
+		if p.Path != "" && !slices.Contains(paths, p.Path) {
+			paths = append(paths, p.Path)
 		}
 	}
 	return paths
 }
 
-// scalar is the text of an argument that can stand in a line: text, a number in plain
+// Scalar is the text of an argument that can stand in a line: text, a number in plain
 // exact digits, or a boolean.
-func scalar(v *canon.Value) (string, bool) {
+func Scalar(v *canon.Value) (string, bool) {
 	if s, ok := v.Text(); ok {
 		return s, true
 	}

@@ -1,4 +1,4 @@
-package policy
+package read
 
 import (
 	"errors"
@@ -11,16 +11,17 @@ import (
 // Pointer) are more likely mistakes than such names.
 var pathForm = regexp.MustCompile(`^[^.\s{}\[\]/$*"'\\]+(\.[^.\s{}\[\]/$*"'\\]+)*$`)
 
-func checkPath(s string) error {
+// CheckPath accepts dotted paths of member names.
+func CheckPath(s string) error {
 	if !pathForm.MatchString(s) {
 		return errors.New("must be a path of member names such as trace_id or sdk.created_at")
 	}
 	return nil
 }
 
-// checkPointer accepts RFC 6901 pointers; * as a whole segment means every member or
+// CheckPointer accepts RFC 6901 pointers; * as a whole segment means every member or
 // item.
-func checkPointer(s string) error {
+func CheckPointer(s string) error {
 	if !strings.HasPrefix(s, "/") {
 		return errors.New("must be a JSON Pointer such as /card/number or /items/*/token")
 	}
@@ -36,7 +37,7 @@ func checkPointer(s string) error {
 	}
 }
 
-// covers says whether leaving out the path outer also leaves out inner.
-func covers(outer, inner string) bool {
+// Covers says whether leaving out the path outer also leaves out inner.
+func Covers(outer, inner string) bool {
 	return inner == outer || strings.HasPrefix(inner, outer+".")
 }

@@ -1,4 +1,4 @@
-package policy
+package read
 
 import (
 	"errors"
@@ -49,9 +49,9 @@ func (m Mistakes) Err() error {
 	return errors.New(m.String())
 }
 
-// mistake notes a problem at a node. Every read goes on after it: a file with five
+// Mistake notes a problem at a node. Every read goes on after it: a file with five
 // mistakes reports five.
-func (r *reader) mistake(at ast.Node, path, problem string, args ...any) {
+func (r *Reader) Mistake(at ast.Node, path, problem string, args ...any) {
 	pos := at.GetToken().Position
 	r.found = append(r.found, Mistake{r.file, pos.Line, pos.Column, path, fmt.Sprintf(problem, args...)})
 }
