@@ -157,8 +157,6 @@ func pay(invoice, amount string) string {
 	return fmt.Sprintf(`{"vendor":"ACME Tools","invoice":%q,"amount":%q,"currency":"USD"}`, invoice, amount)
 }
 
-func attemptID(id string) func(*effects.Begin) { return func(b *effects.Begin) { b.AttemptID = id } }
-
 func occurrence(n int) func(*effects.Begin) { return func(b *effects.Begin) { b.Occurrence = n } }
 
 func result(text string) func(*effects.Finish) {
