@@ -34,7 +34,9 @@ func (s SessionCookie) Secret(c echo.Context) string {
 
 // Set gives the browser a new secret. Lax, so that a link from a chat arrives signed
 // in; scripts never see it.
-func (s SessionCookie) Set(c echo.Context, secret string) { s.write(c, secret, int(cookieLife/time.Second)) }
+func (s SessionCookie) Set(c echo.Context, secret string) {
+	s.write(c, secret, int(cookieLife/time.Second))
+}
 
 // Clear takes it away.
 func (s SessionCookie) Clear(c echo.Context) { s.write(c, "", -1) }
