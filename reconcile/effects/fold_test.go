@@ -30,6 +30,7 @@ type player struct {
 	leases  map[string]effects.Lease
 	began   []*effects.BeginAnswer // every attempt there ever was
 	seen    []string               // every effect
+	calls   []effects.Begin        // every call that was cleared
 	refs    int
 	steps   int
 	done    map[string]int // calls that had an effect, by name
@@ -79,6 +80,11 @@ func (p *player) claim() {
 
 // call is a random begin; few different calls, so that they meet.
 func (p *player) call(run string) effects.Op {
+	if n := len(p.calls); n > 0 && p.pick(4) == 0 { // one that ran before, by whoever holds its run now
+		b := p.calls[n-1-p.pick(min(n, 12))]
+		b.Lease = p.leases[b.RunID].Token
+		return effects.Op{Begin: &b}
+	}
 	tool := []string{"pay", "pay", "late", "note"}[p.pick(4)]
 	args := fmt.Sprintf(`{"invoice":"INV-%d","amount":"%d0.00","currency":"USD"}`, p.steps/90+p.pick(4), 1+9*p.pick(2))
 	if tool == "pay" && p.pick(12) == 0 {
@@ -131,6 +137,7 @@ func (p *player) apply() {
 			p.know(a.Begin.EffectID)
 			if a.Begin.Do == "proceed" {
 				p.began = append(p.began, a.Begin)
+				p.calls = append(p.calls, *ops[i].Begin)
 			}
 		case a.Finish != nil:
 			p.done["finish "+a.Finish.State]++
@@ -220,7 +227,7 @@ func (p *player) clock() {
 }
 
 func (p *player) gap() {
-	if p.pick(6) > 0 {
+	if p.pick(3) > 0 {
 		return
 	}
 	p.said("find gap", p.FindGap(p.t.Context(), "a test"))
