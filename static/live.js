@@ -36,6 +36,7 @@ export function live(doc) {
     if (e.persisted) location.reload(); // from the browser's memory: it may show what is long over
   });
   addEventListener("reread", () => page.soon());
+  if (doc.querySelector("[data-later]")) page.soon();
   if (!doc.hidden) open();
 }
 
@@ -55,7 +56,8 @@ class Page {
   async read() {
     this.last = Date.now();
     try {
-      const r = await fetch(location.href, { headers: { Accept: "text/html" } });
+      const later = this.doc.querySelector("[data-later]");
+      const r = await fetch(later?.href ?? location.href, { headers: { Accept: "text/html" } });
       if (r.redirected && new URL(r.url).pathname === "/sign-in") {
         this.say("You are signed out. What you have typed is kept when you send it.");
         return;

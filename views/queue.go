@@ -23,7 +23,7 @@ type Figures struct {
 	Also    string // "at stake, 31.50 EUR and 3 more currencies"
 	Oldest  string
 	Overdue string
-	Later   bool // the numbers are of a filter
+	Later   string // where the numbers are, when they are still counted
 }
 
 // Filter is the filter form as it was sent.

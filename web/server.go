@@ -23,6 +23,9 @@ type Options struct {
 	// BodyTimeout is how long a body may take to arrive; 0 means 30 s, which takes
 	// 16 MiB at half a megabyte a second.
 	BodyTimeout time.Duration
+	// CrossOrigin hears of each request that was refused because a page of another site
+	// sent it; may be nil.
+	CrossOrigin func(*http.Request)
 }
 
 // New returns a router with everything a request passes before it meets a handler.
@@ -33,7 +36,12 @@ func New(o Options) (*echo.Echo, error) {
 			return nil, err
 		}
 	}
-	cross.SetDenyHandler(http.HandlerFunc(denyCrossOrigin))
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if o.CrossOrigin != nil {
+			o.CrossOrigin(r)
+		}
+		denyCrossOrigin(w, r)
+	}))
 
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true

@@ -41,7 +41,7 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 		return application{}, err
 	}
 
-	options := web.Options{Log: log}
+	options := web.Options{Log: log, CrossOrigin: desk.AuditCrossOrigin(who, log)}
 	if c.PublicURL != "" {
 		options.TrustedOrigins = []string{c.PublicURL}
 	}
@@ -49,6 +49,7 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 	if err != nil {
 		return application{}, err
 	}
+	router.Use(desk.AuditAPI(who, log))
 	err = api.Register(router, api.Options{
 		Engine: engine, Access: who, PublicURL: c.PublicURL, Version: version(), Ready: readiness(db, engine),
 	})

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"quittance/handlers/desk"
+	"quittance/reconcile/effects"
 )
 
 func TestBC143_ForeignFormsChangeNothing(t *testing.T) {
@@ -44,6 +45,51 @@ func TestBC143_ForeignFormsChangeNothing(t *testing.T) {
 	}
 	if n := w.audited("effect.decide", "denied", id); n != 2 {
 		t.Errorf("%d denied attempts in the audit trail, want 2", n)
+	}
+}
+
+// TestDeniedOverTheAPIIsAudited: the same people, the same trail, whichever way they come.
+func TestDeniedOverTheAPIIsAudited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.interrupted("run-api", "send_payment", pay("Birch", "API", "20.00", "USD"))
+	for _, p := range []struct {
+		who   effects.Person
+		token string
+	}{{w.vera, "qp_token-of-vera-0001"}, {w.petra, "qp_token-of-petra-001"}} {
+		if err := w.access.AddPersonToken(t.Context(), p.who.ID, "test", p.token, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := func(token, decision string) int {
+		r := w.visitor().request(http.MethodPost, "/v1/effects/"+id+"/decision", strings.NewReader(fmt.Sprintf(
+			`{"decision_id":%q,"version":%d,"verdict":"taken","note":"seen"}`, decision, w.effect(id).Version)))
+		r.Header.Set("Authorization", "Bearer "+token)
+		return w.visitor().do(r).status
+	}
+	lines := func(outcome string) (n int) {
+		if err := w.db.Get(t.Context(), &n, `SELECT count(*) FROM audit WHERE subject = $1 AND outcome = $2`, "effect:"+id, outcome); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if got := call("qp_nobody-has-this-one", "d1"); got != 401 || lines("denied") != 1 {
+		t.Errorf("an unknown token: %d, %d lines", got, lines("denied"))
+	}
+	if got := call("qp_token-of-vera-0001", "d2"); got != 403 || lines("denied") != 2 {
+		t.Errorf("a viewer: %d, %d lines", got, lines("denied"))
+	}
+	if got := call("qp_token-of-petra-001", "d3"); got != 200 || lines("done") != 1 {
+		t.Errorf("an operator: %d, %d lines", got, lines("done"))
+	}
+	var crossed int
+	r := w.visitor().request(http.MethodPost, "/sign-in", strings.NewReader(""))
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	if a := w.visitor().do(r); a.status != http.StatusForbidden {
+		t.Errorf("another site: %d", a.status)
+	}
+	if err := w.db.Get(t.Context(), &crossed, `SELECT count(*) FROM audit WHERE action = 'cross_origin'`); err != nil || crossed != 1 {
+		t.Errorf("%d lines about another site, %v", crossed, err)
 	}
 }
 

@@ -1,9 +1,11 @@
 package desk
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"quittance/ledger/queue"
 	"quittance/reconcile/effects"
@@ -36,14 +38,20 @@ func (d *Desk) queue(r *request) error {
 	if err != nil {
 		return err
 	}
+	counted := true
 	if problem == "" {
-		if sums, err = d.engine.QueueSums(r.ctx(), q); err != nil {
+		if sums, counted, err = d.sums(r, q, f); err != nil {
 			return err
 		}
 	}
 	view, err := d.queueView(r, f, sums)
 	if err != nil {
 		return err
+	}
+	if !counted {
+		v := f.values()
+		v.Set("count", "yes")
+		view.Figures = views.Figures{Later: address("/", v)}
 	}
 	view.Filter.Problem = problem
 	for _, x := range rows.Items {
@@ -57,6 +65,28 @@ func (d *Desk) queue(r *request) error {
 		status = http.StatusUnprocessableEntity
 	}
 	return web.Render(r.Context, status, views.QueuePage(view))
+}
+
+// sumsPatience is how long a page waits for the sums of a filter; without them it says
+// that they are still counted, and where.
+const sumsPatience = 8 * time.Millisecond
+
+// sums are the numbers over what the query matches. Those of a filter have to be
+// counted: the page does not wait for them unless it is asked to.
+func (d *Desk) sums(r *request, q effects.QueueQuery, f filter) (s effects.QueueSums, counted bool, err error) {
+	ctx := r.ctx()
+	if !f.empty() && !r.asked("count") {
+		short, cancel := context.WithTimeout(ctx, sumsPatience)
+		defer cancel()
+		ctx = short
+	}
+	s, err = d.engine.QueueSums(ctx, q)
+	if err != nil && ctx.Err() != nil && r.ctx().Err() == nil {
+		// The numbers beside the views cost nothing: they are shown all the same.
+		s, err = d.engine.QueueSums(r.ctx(), effects.QueueQuery{})
+		return s, false, err
+	}
+	return s, true, err
 }
 
 // queueView is the page without its rows.
@@ -82,7 +112,7 @@ func (d *Desk) queueView(r *request, f filter, sums effects.QueueSums) (v views.
 const stakesShown = 4
 
 func figures(s effects.QueueSums, filtered bool) views.Figures {
-	f := views.Figures{Waiting: grouped(s.Effects), Later: filtered}
+	f := views.Figures{Waiting: grouped(s.Effects)}
 	if s.More {
 		f.Waiting += "+"
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/handlers/api"
 	"quittance/handlers/desk"
 	"quittance/ledger"
 	store "quittance/ledger/access"
@@ -91,8 +92,12 @@ func newWorldWith(t testing.TB, source string) *world {
 	w.quentin = w.addPerson("Quentin Osei", "quentin", "operator", "approver")
 	w.ada = w.addPerson("Ada Winter", "ada", access.Roles...)
 	w.vera = w.addPerson("Vera Kim", "vera", "viewer")
-	e, err := web.New(web.Options{Log: log})
+	e, err := web.New(web.Options{Log: log, CrossOrigin: desk.AuditCrossOrigin(w.access, log)})
 	if err != nil {
+		t.Fatal(err)
+	}
+	e.Use(desk.AuditAPI(w.access, log))
+	if err := api.Register(e, api.Options{Engine: w.engine, Access: w.access, Version: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	many := bulk.New(w.db, w.engine)
