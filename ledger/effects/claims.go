@@ -88,46 +88,58 @@ func MoveClaim(ctx context.Context, tx *ledger.Tx, digest []byte, from, to strin
 	return nil
 }
 
-// holds is HoldsClaim of reconcile/effects in SQL, of effects e.
-const holds = `(e.state <> 'failed' AND NOT (e.state = 'cancelled' AND e.released) AND NOT (e.state = 'taken' AND e.call_claim))`
+// Dropped is a claim that an effect lets go of.
+type Dropped struct {
+	Digest []byte
+	Effect string
+	Call   bool // a claim on tool and arguments
+}
 
-// DropClaims lets go of claims that effects[i] holds on digests[i]: each falls back
-// to the latest other effect that still holds the same business key. It is deleted
-// only when there is none and effects[i] has no use for it either. Effects that hold
-// nothing are passed over. The caller holds the claims' locks: an heir that was added
-// under them must be in this statement's snapshot.
-func DropClaims(ctx context.Context, tx *ledger.Tx, digests [][]byte, effects []string) error {
+// DropClaims lets go of claims: each falls back to the latest other effect that still
+// holds the same business key. It is deleted only when there is none and the effect
+// itself has no use for it either. Effects that hold nothing are passed over. The
+// caller holds the claims' locks: an heir that was added under them must be in this
+// statement's snapshot.
+func DropClaims(ctx context.Context, tx *ledger.Tx, list []Dropped) error {
+	digests, effects, calls := make([][]byte, len(list)), make([]string, len(list)), make([]bool, len(list))
+	for i, d := range list {
+		digests[i], effects[i], calls[i] = d.Digest, d.Effect, d.Call
+	}
+	// The condition on e is HoldsClaim of reconcile/effects in SQL.
 	_, err := tx.Exec(ctx, `
 		WITH gone AS (
-			SELECT g.digest, g.effect_id FROM unnest($1::bytea[], $2::uuid[]) AS g(digest, effect_id)
+			SELECT DISTINCT g.digest, g.effect_id, g.call
+			FROM unnest($1::bytea[], $2::uuid[], $3::boolean[]) AS g(digest, effect_id, call)
 			JOIN business_claims c ON c.digest = g.digest AND c.effect_id = g.effect_id
+		), holding AS (
+			SELECT g.digest, g.effect_id, e.id, e.opened_at
+			FROM gone g JOIN effects e ON (e.claim = g.digest OR e.claim_was = g.digest)
+			WHERE e.state <> 'failed' AND NOT (e.state = 'cancelled' AND e.released) AND NOT (e.state = 'taken' AND g.call)
 		), heir AS (
-			SELECT DISTINCT ON (g.digest) g.digest, g.effect_id, e.id
-			FROM gone g JOIN effects e ON e.claim = g.digest AND e.id <> g.effect_id
-			WHERE `+holds+`
-			ORDER BY g.digest, e.opened_at DESC, e.id DESC
+			SELECT DISTINCT ON (digest) digest, effect_id, id
+			FROM holding WHERE id <> effect_id
+			ORDER BY digest, opened_at DESC, id DESC
 		), moved AS (
 			UPDATE business_claims c SET effect_id = h.id, taken_at = clock_timestamp()
 			FROM heir h WHERE c.digest = h.digest AND c.effect_id = h.effect_id
 		)
 		DELETE FROM business_claims c USING gone g
 		WHERE c.digest = g.digest AND c.effect_id = g.effect_id
-		AND NOT EXISTS (SELECT 1 FROM heir h WHERE h.digest = g.digest)
-		AND NOT EXISTS (SELECT 1 FROM effects e WHERE e.id = g.effect_id AND `+holds+`)`,
-		pq.ByteaArray(digests), pq.Array(effects))
+		AND NOT EXISTS (SELECT 1 FROM holding h WHERE h.digest = g.digest)`,
+		pq.ByteaArray(digests), pq.Array(effects), pq.Array(calls))
 	if err != nil {
 		return fmt.Errorf("couldn't let go of claims: %w", err)
 	}
 	return nil
 }
 
-// OpenOverlap tells whether any other effect with the claim may still take effect:
-// one that is neither held itself, nor taken, failed, or cancelled and released.
-func OpenOverlap(ctx context.Context, r ledger.Reader, digest []byte, but string) (open bool, err error) {
+// OpenOverlap tells whether any other effect with one of the claims may still take
+// effect: one that is neither held itself, nor taken, failed, or cancelled and released.
+func OpenOverlap(ctx context.Context, r ledger.Reader, digests [][]byte, but string) (open bool, err error) {
 	err = r.Get(ctx, &open, `
 		SELECT EXISTS (SELECT 1 FROM effects
-			WHERE (claim = $1 OR claim_was = $1) AND id <> $2::uuid
-			AND NOT (state IN ('held','taken','failed') OR (state = 'cancelled' AND released)))`, digest, but)
+			WHERE (claim = ANY($1::bytea[]) OR claim_was = ANY($1::bytea[])) AND id <> $2::uuid
+			AND NOT (state IN ('held','taken','failed') OR (state = 'cancelled' AND released)))`, pq.ByteaArray(digests), but)
 	if err != nil {
 		return false, fmt.Errorf("couldn't look for open effects with the same business key: %w", err)
 	}
@@ -145,7 +157,7 @@ func AllowedOver(ctx context.Context, r ledger.Reader, digest []byte, but string
 	var rows []Allowed
 	err := r.Select(ctx, &rows, `
 		SELECT id, run_id FROM effects
-		WHERE claim = $1 AND id <> $2::uuid AND state = 'cleared' AND why = 'allowed' ORDER BY run_id, id`, digest, but)
+		WHERE (claim = $1 OR claim_was = $1) AND id <> $2::uuid AND state = 'cleared' AND why = 'allowed' ORDER BY run_id, id`, digest, but)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't find allowed effects with the same business key: %w", err)
 	}

@@ -20,6 +20,7 @@ type FastBegin struct {
 	Deadline  time.Duration
 	Lands     time.Duration
 	Cause     any
+	Keying    int64 // the claim is made with the templates of this number
 
 	// The log position that the caller showed; Position 0: none.
 	Position int64
@@ -51,7 +52,7 @@ const fastBegin = `
 		SELECT r.id, r.epoch, r.now, r.now + $5 * interval '1 microsecond' AS deadline,
 			r.now + ($5 + $6) * interval '1 microsecond' AS moment, i.fence_base + 1 AS fence
 		FROM r, installation i
-		WHERE NOT EXISTS (SELECT 1 FROM log_gaps WHERE ended_at IS NULL)
+		WHERE i.keying = $29 AND NOT EXISTS (SELECT 1 FROM log_gaps WHERE ended_at IS NULL)
 		AND NOT EXISTS (SELECT 1 FROM effects x WHERE x.run_id = r.id AND x.key = $7)
 		AND ($8::bigint = 0 OR EXISTS (
 			SELECT 1 FROM effect_events v WHERE v.id = $8 AND v.run_id = r.id AND substr(v.digest, 1, length($9::bytea)) = $9))
@@ -103,7 +104,7 @@ func Begin(ctx context.Context, db *ledger.DB, b *FastBegin, argumentsDigest str
 		b.Account, b.RunID, b.LeaseHash, b.Policy, b.Deadline.Microseconds(), b.Lands.Microseconds(), []byte(b.Key),
 		b.Position, b.Prefix, []byte(b.Claim), b.Tool, b.BusinessKey, b.ID, b.ClientKey, b.Occurrence, b.Arguments,
 		[]byte(b.CallDigest), b.CallClaim, b.Summary, b.Amount, b.Currency, b.Decimals, b.AmountProblem, b.CallID, b.ClientTime,
-		b.Context, b.AttemptID, string(tail))
+		b.Context, b.AttemptID, string(tail), b.Keying)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound), ledger.Constraint(err) != "", ledger.Retryable(err):
 		return nil, false, nil

@@ -22,7 +22,8 @@ const columns = `
 	e.release_at, e.released, e.used_at, COALESCE(e.reference, '') AS reference,
 	COALESCE(e.same_as::text, '') AS same_as, COALESCE(e.result_size, 0) AS result_size, e.result_digest,
 	e.contradictions, e.waiting_since, e.changed_at,
-	COALESCE(c.effect_id::text, '') AS claim_owner`
+	COALESCE(c.effect_id::text, '') AS claim_owner,
+	COALESCE((SELECT b.effect_id::text FROM business_claims b WHERE b.digest = e.claim_was), '') AS claim_was_owner`
 
 // Wanted names effects by id, or by run and key.
 type Wanted struct {

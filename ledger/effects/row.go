@@ -7,7 +7,8 @@ import (
 	"quittance/ledger"
 )
 
-// Intent is what was asked for. Its columns never change. Zero values are NULL.
+// Intent is what was asked for. Its columns never change, but for what it claims, which
+// [Rekey] writes. Zero values are NULL.
 type Intent struct {
 	ID            string       `db:"id"`
 	Account       int64        `db:"account_id"`
@@ -67,8 +68,9 @@ type Standing struct {
 type Row struct {
 	Intent
 	Standing
-	ClaimOwner string `db:"claim_owner"` // who holds its claim; "" when free
-	LastEvent  int64  `db:"last_event"`
+	ClaimOwner    string `db:"claim_owner"`     // who holds its claim; "" when free
+	ClaimWasOwner string `db:"claim_was_owner"` // the same of the claim under the earlier template
+	LastEvent     int64  `db:"last_event"`
 }
 
 // Texts change with the standing but are written only when Set.

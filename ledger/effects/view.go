@@ -69,7 +69,7 @@ func OverlapsOf(ctx context.Context, r ledger.Reader, effect string, n int) ([]O
 	var rows []Overlap
 	err := r.Select(ctx, &rows, `
 		SELECT `+columns+`, left(e.arguments, 65536) AS argument_text, r.run_id AS run_name
-		FROM effects x JOIN effects e ON e.claim = x.claim AND e.id <> x.id
+		FROM effects x JOIN effects e ON e.id <> x.id AND (e.claim IN (x.claim, x.claim_was) OR e.claim_was IN (x.claim, x.claim_was))
 		JOIN runs r ON r.id = e.run_id
 		LEFT JOIN business_claims c ON c.digest = e.claim
 		WHERE x.id = $1::uuid ORDER BY e.opened_at DESC, e.id DESC LIMIT $2`, effect, n)

@@ -287,6 +287,10 @@ func logBehind() *Refusal {
 // loadNamed computes the keys of the calls and reads every effect the ops name.
 func (w *work) loadNamed(ctx context.Context, ops []*prepared, ids []string) ([]call, error) {
 	calls := make([]call, len(ops))
+	in, err := w.keying(ctx)
+	if err != nil {
+		return nil, err
+	}
 	want := store.Wanted{IDs: ids}
 	for i, p := range ops {
 		if p.refusal != nil || p.Finish != nil && p.Finish.EffectID != "" {
@@ -307,9 +311,9 @@ func (w *work) loadNamed(ctx context.Context, ops []*prepared, ids []string) ([]
 			}
 			var refusal *Refusal
 			if b := p.Begin; b != nil {
-				calls[i], refusal = w.e.callOf(r.Row, opened, p, b.Tool, b.Arguments, b.Occurrence, b.Key)
+				calls[i], refusal = w.e.callOf(r.Row, opened, in, p, b.Tool, b.Arguments, b.Occurrence, b.Key)
 			} else {
-				calls[i], refusal = w.e.callOf(r.Row, opened, p, f.Tool, f.Arguments, f.Occurrence, "")
+				calls[i], refusal = w.e.callOf(r.Row, opened, in, p, f.Tool, f.Arguments, f.Occurrence, "")
 			}
 			if refusal != nil {
 				p.refuse(refusal)

@@ -104,11 +104,13 @@ func (w *work) beginEffect(ctx context.Context, p *prepared, c call, r *run, x *
 		}
 		ev.NoKey = len(c.missing) > 0
 		if p.newID == "" {
-			// Another begin of the batch took the claim and was then refused.
-			p.newID = w.unborn(c.claim[:])
+			p.newID = newID()
+		}
+		if err := w.adopt(ctx, c.claims, p.newID); err != nil {
+			return nil, err
 		}
 		x = w.newEffect(p, c, r)
-		ev.ClaimTaken = w.claimTaken(c.tool, c.claim[:], r.ID, x.ID)
+		ev.ClaimTaken = w.claimTaken(c.tool, c.claims, r.ID, x.ID)
 	} else {
 		switch x.State {
 		case InFlight:
@@ -128,7 +130,7 @@ func (w *work) beginEffect(ctx context.Context, p *prepared, c call, r *run, x *
 			if expired, err := w.expire(x); err != nil || expired {
 				return paused(r), err
 			}
-			ev.ClaimTaken = w.claimTaken(c.tool, x.Claim, r.ID, x.ID)
+			ev.ClaimTaken = w.claimTaken(c.tool, x.claims(), r.ID, x.ID)
 			ev.KeyDead = w.keyDead(x, c.tool)
 		}
 	}
@@ -195,14 +197,15 @@ func (w *work) newEffect(p *prepared, c call, r *run) *effect {
 	x := &effect{run: r, isNew: true, text: p.text, ctx: string(b.Context), Row: &store.Row{
 		Intent: intentOf(p, c), Standing: store.Standing{Fence: w.sys.FenceBase},
 	}}
-	if p.newID == "" {
-		p.newID = newID()
-	}
 	x.ID, x.Account, x.Run, x.OpenedAt = p.newID, r.Account, r.ID, ledger.At(w.now)
 	if before := w.keys[runKey{r.ID, string(c.before[:])}]; before != nil && before.Tool == b.Tool {
 		x.RepeatOf = before.ID
-	} else if holder := w.effects[w.claims[string(c.claim[:])]]; holder != nil && holder.Run == r.ID && holder.ID != x.ID {
-		x.RepeatOf = holder.ID
+	} else {
+		for _, claim := range c.claims {
+			if holder := w.effects[w.claims[string(claim.digest)]]; holder != nil && holder.Run == r.ID && x.RepeatOf == "" {
+				x.RepeatOf = holder.ID
+			}
+		}
 	}
 	w.add(x)
 	return x
@@ -212,8 +215,11 @@ func (w *work) newEffect(p *prepared, c call, r *run) *effect {
 func intentOf(p *prepared, c call) store.Intent {
 	b := p.Begin
 	in := store.Intent{
-		Key: c.key[:], ClientKey: b.Key, Tool: b.Tool, Occurrence: b.Occurrence, CallDigest: c.digest[:], BusinessKey: c.businessKey,
-		Claim: c.claim[:], CallClaim: c.callClaim, Summary: cut(c.tool.Summary(p.args), 4000), CallID: b.CallID, ClientTime: b.ClientTime,
+		Key: c.key[:], ClientKey: b.Key, Tool: b.Tool, Occurrence: b.Occurrence, CallDigest: c.digest[:], BusinessKey: c.claims[0].key,
+		Claim: c.claims[0].digest, CallClaim: c.claims[0].call, Summary: cut(c.tool.Summary(p.args), 4000), CallID: b.CallID, ClientTime: b.ClientTime,
+	}
+	if len(c.claims) > 1 {
+		in.ClaimWas = c.claims[1].digest
 	}
 	if amount, problem := c.tool.Amount(p.args); amount != nil {
 		d := amount.Asset().Decimals

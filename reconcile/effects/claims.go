@@ -7,8 +7,36 @@ import (
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
+	"quittance/reconcile/canon"
 	"quittance/reconcile/policy"
 )
+
+// claim is what an effect, or a call, claims in business_claims. It has two of them
+// while its tool's effects are re-keyed: one under each template.
+type claim struct {
+	digest []byte
+	key    string // the business key; "" where only the digest is known
+	call   bool   // on tool and arguments: let go also by taken
+	owner  string // who held it when the effect was read
+}
+
+// claims are those of an effect, the one under its tool's present template first.
+func (x *effect) claims() []claim {
+	list := []claim{{x.Claim, x.BusinessKey, x.CallClaim, x.ClaimOwner}}
+	if x.ClaimWas != nil {
+		byCall := canon.CallClaim(accountText(x.Account), x.Tool, canon.Key(x.CallDigest))
+		list = append(list, claim{x.ClaimWas, "", bytes.Equal(x.ClaimWas, byCall[:]), x.ClaimWasOwner})
+	}
+	return list
+}
+
+func digests(list []claim) [][]byte {
+	out := make([][]byte, len(list))
+	for i, c := range list {
+		out[i] = c.digest
+	}
+	return out
+}
 
 // lockClaims locks claims and remembers their holders. Whatever gives a claim to
 // somebody else, or asks who holds it before reopening an effect, does so under
@@ -58,58 +86,94 @@ func (w *work) readOnly(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// taken tells whether somebody else holds the effect's claim in a way that counts:
+// claimTaken tells whether somebody else holds one of the claims in a way that counts:
 // a repeat in the same run counts only where the policy holds repeats.
-func (w *work) claimTaken(tool *policy.Tool, digest []byte, run int64, id string) bool {
-	holder := w.claims[string(digest)]
-	if holder == "" || holder == id {
-		return false
+func (w *work) claimTaken(tool *policy.Tool, list []claim, run int64, id string) bool {
+	for _, c := range list {
+		holder := w.claims[string(c.digest)]
+		if holder == "" || holder == id {
+			continue
+		}
+		if h := w.effects[holder]; h == nil || h.Run != run || tool.Repeat != policy.RepeatAllow {
+			return true
+		}
 	}
-	h := w.effects[holder]
-	return h == nil || h.Run != run || tool.Repeat != policy.RepeatAllow
+	return false
 }
 
 // claimLost is claimTaken for an effect that would be reopened; an allow that is
 // not used yet does not count, since reopening withdraws it.
 func (w *work) claimLost(x *effect) bool {
-	if !w.claimTaken(w.tool(x), x.Claim, x.Run, x.ID) {
-		return false
-	}
-	h := w.effects[w.claims[string(x.Claim)]]
-	return h == nil || !(h.State == Cleared && h.Why == WhyAllowed)
+	return slices.ContainsFunc(x.claims(), func(c claim) bool {
+		if !w.claimTaken(w.tool(x), []claim{c}, x.Run, x.ID) {
+			return false
+		}
+		h := w.effects[w.claims[string(c.digest)]]
+		return h == nil || !(h.State == Cleared && h.Why == WhyAllowed)
+	})
 }
 
 // twoClaim tells whether another begun effect that is neither failed nor cancelled
-// holds the effect's claim.
+// holds one of the effect's claims.
 func (w *work) twoClaim(x *effect) bool {
-	holder, known := w.claims[string(x.Claim)]
-	if !known {
-		holder = x.ClaimOwner
+	return slices.ContainsFunc(x.claims(), func(c claim) bool {
+		holder, known := w.claims[string(c.digest)]
+		if !known {
+			holder = c.owner
+		}
+		if holder == "" || holder == x.ID {
+			return false
+		}
+		h := w.effects[holder]
+		if h == nil {
+			return false
+		}
+		if h.Run == x.Run && w.tool(x).Repeat == policy.RepeatAllow {
+			return false
+		}
+		return h.Attempts > 0 && h.State != Failed && h.State != Cancelled
+	})
+}
+
+// moveClaims lets go of what an effect holds no longer, and takes again what it needs
+// once more.
+func (w *work) moveClaims(x *effect, before, after Facts) error {
+	var again []claim
+	for _, c := range x.claims() {
+		switch had, has := HoldsClaim(before, c.call), HoldsClaim(after, c.call); {
+		case had && !has:
+			w.drop(c, x.ID)
+		case !had && has && !x.isNew && w.claims[string(c.digest)] == "":
+			// Lets the caller's ClaimLost stand: it looked under the claim's lock.
+			again = append(again, c)
+		}
 	}
-	if holder == "" || holder == x.ID {
-		return false
-	}
-	h := w.effects[holder]
-	if h == nil {
-		return false
-	}
-	if h.Run == x.Run && w.tool(x).Repeat == policy.RepeatAllow {
-		return false
-	}
-	return h.Attempts > 0 && h.State != Failed && h.State != Cancelled
+	return w.takeAgain(x, again)
 }
 
 // takeAgain claims what an effect let go of, when nobody else holds it.
-func (w *work) takeAgain(x *effect) error {
-	got, err := store.TakeClaims(w.ctx, w.tx, []store.Claim{claimRow(x, w)})
-	if err == nil && got[string(x.Claim)] {
-		w.claims[string(x.Claim)] = x.ID
+func (w *work) takeAgain(x *effect, list []claim) error {
+	if len(list) == 0 {
+		return nil
+	}
+	rows := make([]store.Claim, len(list))
+	for i, c := range list {
+		rows[i] = w.claimRow(c, x.Account, x.Tool, x.ID)
+	}
+	got, err := store.TakeClaims(w.ctx, w.tx, rows)
+	for d := range got {
+		w.claims[d] = x.ID
 	}
 	return err
 }
 
-func claimRow(x *effect, w *work) store.Claim {
-	return store.Claim{Digest: x.Claim, Account: x.Account, Tool: x.Tool, BusinessKey: x.BusinessKey, Effect: x.ID, TakenAt: ledger.At(w.now)}
+func (w *work) claimRow(c claim, account int64, tool, effect string) store.Claim {
+	return store.Claim{Digest: c.digest, Account: account, Tool: tool, BusinessKey: c.key, Effect: effect, TakenAt: ledger.At(w.now)}
+}
+
+// drop lets go of a claim, if the effect holds it, once everything is written.
+func (w *work) drop(c claim, effect string) {
+	w.dropped = append(w.dropped, store.Dropped{Digest: c.digest, Effect: effect, Call: c.call})
 }
 
 // letGo drops the claims of effects that hold them no longer.
@@ -117,18 +181,19 @@ func (w *work) letGo(ctx context.Context) error {
 	if len(w.dropped) == 0 {
 		return nil
 	}
-	digests, ids := make([][]byte, len(w.dropped)), make([]string, len(w.dropped))
-	for i, d := range w.dropped {
-		digests[i], ids[i] = d.digest, d.effect
-		delete(w.claims, string(d.digest))
-	}
+	list := w.dropped
 	w.dropped = nil
+	locked := make([][]byte, len(list))
+	for i, d := range list {
+		locked[i] = d.Digest
+		delete(w.claims, string(d.Digest))
+	}
 	// Locked in a statement of its own: whoever looked at a claim before us and was
 	// held because of it is then seen as its heir.
-	if _, err := store.LockClaims(ctx, w.tx, digests); err != nil {
+	if _, err := store.LockClaims(ctx, w.tx, locked); err != nil {
 		return err
 	}
-	return store.DropClaims(ctx, w.tx, digests, ids)
+	return store.DropClaims(ctx, w.tx, list)
 }
 
 // withdrawAllows takes back every unused allow that was given because an effect
@@ -160,7 +225,9 @@ func (w *work) withdrawAllows(ctx context.Context) error {
 			}
 			w.hint(x.run)
 			if m.To == Held { // it may have begun while its run was waited for
-				w.dropped = append(w.dropped, claimOf{x.Claim, x.ID})
+				for _, claim := range x.claims() {
+					w.drop(claim, x.ID)
+				}
 			}
 		}
 	}
@@ -173,6 +240,7 @@ func (w *work) claimsFor(ctx context.Context, ops []*prepared, calls []call) err
 	var take []store.Claim
 	var look [][]byte
 	var owners []string
+	var late []rekeyed
 	wanted := map[string]bool{}
 	for i, p := range ops {
 		if !p.open() {
@@ -183,29 +251,43 @@ func (w *work) claimsFor(ctx context.Context, ops []*prepared, calls []call) err
 			r, c := w.names[runName{b.Account, b.RunID}], calls[i]
 			switch x := w.keys[runKey{r.ID, string(c.key[:])}]; {
 			case x != nil && x.State == Cleared:
-				look = append(look, x.Claim)
-			case x == nil && c.tool.Guarded() && w.mayBegin(r, p.lease) == nil && !wanted[string(c.claim[:])]:
-				wanted[string(c.claim[:])] = true
+				look = append(look, digests(x.claims())...)
+				if c.late(x) {
+					late = append(late, rekeyed{x, c.claims[0]})
+				}
+			case x == nil && c.tool.Guarded() && w.mayBegin(r, p.lease) == nil:
 				p.newID = newID()
-				take = append(take, store.Claim{
-					Digest: c.claim[:], Account: r.Account, Tool: b.Tool, BusinessKey: c.businessKey, Effect: p.newID, TakenAt: ledger.At(w.now),
-				})
+				for _, claim := range c.claims {
+					if !wanted[string(claim.digest)] {
+						wanted[string(claim.digest)] = true
+						take = append(take, w.claimRow(claim, r.Account, b.Tool, p.newID))
+					}
+				}
 			}
 			continue
 		}
 		switch x := w.finished(p, calls[i]); {
 		case x == nil:
 		case x.State != InFlight:
-			look = append(look, x.Claim)
-		case x.ClaimOwner != "" && x.ClaimOwner != x.ID && w.effects[x.ClaimOwner] == nil:
+			look = append(look, digests(x.claims())...)
+		default:
 			// While it is in flight nobody may be allowed over it: a look is enough.
-			owners = append(owners, x.ClaimOwner)
+			for _, owner := range []string{x.ClaimOwner, x.ClaimWasOwner} {
+				if owner != "" && owner != x.ID && w.effects[owner] == nil {
+					owners = append(owners, owner)
+				}
+			}
 		}
 	}
 	if err := w.readOnly(ctx, owners); err != nil {
 		return err
 	}
 	if err := w.lockClaims(ctx, look...); err != nil {
+		return err
+	}
+	// A permission that was given before its tool's template changed begins only when
+	// nobody stands against it under the new one either.
+	if err := w.rekey(ctx, late); err != nil {
 		return err
 	}
 	return w.takeOrLook(ctx, take)
@@ -224,7 +306,7 @@ func (w *work) takeOrLook(ctx context.Context, take []store.Claim) error {
 		for _, c := range take {
 			if got[string(c.Digest)] {
 				w.claims[string(c.Digest)] = c.Effect
-				w.fresh = append(w.fresh, claimOf{c.Digest, c.Effect})
+				w.fresh = append(w.fresh, claimOf{claim{digest: c.Digest, key: c.BusinessKey, call: c.BusinessKey == ""}, c.Effect})
 			} else {
 				others = append(others, c.Digest)
 			}
@@ -240,22 +322,27 @@ func (w *work) takeOrLook(ctx context.Context, take []store.Claim) error {
 	return nil
 }
 
-// unborn is the id for which this batch took a claim without an effect coming of it;
-// "" for none.
-func (w *work) unborn(claim []byte) string {
-	for _, c := range w.fresh {
-		if bytes.Equal(c.digest, claim) && w.effects[c.effect] == nil {
-			return c.effect
+// adopt gives a begin those of its claims that this batch took for an earlier begin
+// which was then refused.
+func (w *work) adopt(ctx context.Context, list []claim, id string) error {
+	for i := range w.fresh {
+		f := &w.fresh[i]
+		if f.effect == id || w.effects[f.effect] != nil || !slices.ContainsFunc(list, func(c claim) bool { return bytes.Equal(c.digest, f.digest) }) {
+			continue
 		}
+		if err := store.MoveClaim(ctx, w.tx, f.digest, f.effect, id); err != nil {
+			return err
+		}
+		f.effect, w.claims[string(f.digest)] = id, id
 	}
-	return ""
+	return nil
 }
 
 // dropUnused gives back claims that were taken for begins which were then refused.
 func (w *work) dropUnused() {
 	for _, c := range w.fresh {
 		if w.effects[c.effect] == nil {
-			w.dropped = append(w.dropped, c)
+			w.drop(c.claim, c.effect)
 		}
 	}
 	w.fresh = nil

@@ -164,7 +164,7 @@ func (e *Engine) onEffect(ctx context.Context, id string, f func(ctx context.Con
 				return err
 			}
 		}
-		if err = w.lockClaims(ctx, x.Claim); err != nil {
+		if err = w.lockClaims(ctx, digests(x.claims())...); err != nil {
 			return err
 		}
 		if refusal, err = f(ctx, w, x); err != nil {
@@ -238,7 +238,7 @@ func (v *verdict) event(ctx context.Context) (Event, *Refusal, error) {
 	ev := Event{Kind: KPerson, Verdict: v.Verdict, TwoClaim: v.twoClaim(x)}
 	switch v.Verdict {
 	case VerdictAllow:
-		open, err := store.OpenOverlap(ctx, v.tx, x.Claim, x.ID)
+		open, err := store.OpenOverlap(ctx, v.tx, digests(x.claims()), x.ID)
 		if err != nil {
 			return ev, nil, err
 		}
@@ -501,15 +501,20 @@ func (v *verdict) agree() error {
 
 // moveClaim gives the business key to an effect that was allowed over another.
 func (w *work) moveClaim(ctx context.Context, x *effect) error {
-	holder := w.claims[string(x.Claim)]
-	switch holder {
-	case x.ID:
-		return nil
-	case "":
-		return w.takeAgain(x)
+	var free []claim
+	for _, c := range x.claims() {
+		switch holder := w.claims[string(c.digest)]; holder {
+		case x.ID:
+		case "":
+			free = append(free, c)
+		default:
+			if err := store.MoveClaim(ctx, w.tx, c.digest, holder, x.ID); err != nil {
+				return err
+			}
+			w.claims[string(c.digest)] = x.ID
+		}
 	}
-	w.claims[string(x.Claim)] = x.ID
-	return store.MoveClaim(ctx, w.tx, x.Claim, holder, x.ID)
+	return w.takeAgain(x, free)
 }
 
 // acknowledge closes the open contradictions of an effect.
@@ -565,7 +570,9 @@ func (e *Engine) Undo(ctx context.Context, p Person, u Undo) (DecideAnswer, erro
 			return &Refusal{Code: CodeNotAllowed, EffectID: x.ID, State: string(x.State), Version: x.Version, Detail: "Only a decision of a person or a look-up that no agent has used yet can be taken back."}, nil
 		}
 		if allowed {
-			w.dropped = append(w.dropped, claimOf{x.Claim, x.ID})
+			for _, c := range x.claims() {
+				w.drop(c, x.ID)
+			}
 		}
 		w.hint(x.run)
 		v.finish(d)

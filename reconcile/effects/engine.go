@@ -27,6 +27,7 @@ type Engine struct {
 	log     *slog.Logger
 
 	current  atomic.Pointer[policy.Policy]
+	keying   atomic.Pointer[keying]
 	mu       sync.Mutex
 	policies map[string]*policy.Policy // by digest: those that open runs started with
 
@@ -48,6 +49,7 @@ func New(ctx context.Context, db *ledger.DB, p *policy.Policy, hub *notify.Hub, 
 		db: db, secrets: s, redact: redact.New(s.Redaction), hub: hub, log: log,
 		policies: map[string]*policy.Policy{}, committers: make(chan struct{}, committers), queue: make(chan *pending, 4096),
 	}
+	e.keying.Store(&keying{number: -1}) // of no database: read before the first begin
 	if err := e.SetPolicy(ctx, p); err != nil {
 		return nil, err
 	}
@@ -55,9 +57,13 @@ func New(ctx context.Context, db *ledger.DB, p *policy.Policy, hub *notify.Hub, 
 }
 
 // SetPolicy puts a policy in force for runs opened from now on, and for everything
-// but the volatile lists of those that are open.
+// but the volatile lists of those that are open. A business_key template that it
+// changes comes into force for every server, and stored effects are re-keyed to it.
 func (e *Engine) SetPolicy(ctx context.Context, p *policy.Policy) error {
 	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+		if err := e.changeTemplates(ctx, tx, p); err != nil {
+			return err
+		}
 		return system.SavePolicy(ctx, tx, policyDigest(p), p.Source)
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package effects
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"quittance/ledger"
@@ -20,7 +21,13 @@ const (
 // Loops drives the time rules until ctx ends: leases and deadlines that pass,
 // decisions that become visible, permissions that expire. Every server runs them;
 // they are idempotent, and their cost follows what is open, not what is stored.
+//
+// What is stored is gone through only after a business_key template has changed, and
+// beside the others: they must not wait for it.
 func (e *Engine) Loops(ctx context.Context) {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { e.rekeyLoop(ctx) })
 	tick := time.NewTicker(loopEvery)
 	defer tick.Stop()
 	for {

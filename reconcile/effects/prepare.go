@@ -1,6 +1,7 @@
 package effects
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -283,21 +284,19 @@ func (e *Engine) keep(at, tool string, raw []byte) (kept, *Refusal) {
 
 // call is what the keys of a begin, or of a finish that repeats one, are made of.
 type call struct {
-	tool        *policy.Tool // of the policy in force
-	key         canon.Key
-	before      canon.Key // key of the occurrence before; zero for the first
-	minted      canon.Key // the other reading of a finish's key; zero when there is one only
-	digest      canon.Key
-	businessKey string
-	missing     []string // fields of the business key that are not there
-	claim       canon.Key
-	callClaim   bool
+	tool    *policy.Tool // of the policy in force
+	key     canon.Key
+	before  canon.Key // key of the occurrence before; zero for the first
+	minted  canon.Key // the other reading of a finish's key; zero when there is one only
+	digest  canon.Key
+	missing []string // fields of the business key that are not there
+	claims  []claim  // the one under the tool's template first
 }
 
 // callOf computes the keys of a call. What is left out of the key, and what is
 // redacted before it is made, are those of the policy the run was opened under;
-// the business key is that of the policy in force.
-func (e *Engine) callOf(run *runs.Row, opened *policy.Policy, p *prepared, tool string, raw []byte, occurrence int, minted string) (call, *Refusal) {
+// the business key is made with the templates that are in force for every server.
+func (e *Engine) callOf(run *runs.Row, opened *policy.Policy, in *keying, p *prepared, tool string, raw []byte, occurrence int, minted string) (call, *Refusal) {
 	c := call{tool: e.Policy().Tool(tool)}
 	if before := opened.Tool(tool); opened != e.Policy() && !slices.Equal(before.Redact, c.tool.Redact) {
 		if r := e.redactArguments(p, before, raw); r != nil {
@@ -315,20 +314,14 @@ func (e *Engine) callOf(run *runs.Row, opened *policy.Policy, p *prepared, tool 
 			c.before = canon.EffectKey(run.RunID, tool, stable, occurrence-1)
 		}
 	}
-	account := accountText(run.Account)
-	if c.tool.HasBusinessKey() {
-		key, missing, err := c.tool.BusinessKey(args)
-		switch {
-		case err != nil:
-			return c, invalid("/arguments", "The business key made from them is not usable: %v.", err)
-		case len(missing) > 0:
-			c.missing = missing
-		default:
-			c.businessKey, c.claim = key, canon.ClaimKey(account, tool, key)
-			return c, nil
-		}
+	now, missing, err := in.claim(tool, run.Account, args, c.digest)
+	if err != nil {
+		return c, invalid("/arguments", "The business key made from them is not usable: %v.", err)
 	}
-	c.callClaim, c.claim = true, canon.CallClaim(account, tool, c.digest)
+	c.missing, c.claims = missing, []claim{now}
+	if was, ok := in.earlier(tool, run.Account, args, c.digest); ok && !bytes.Equal(was.digest, now.digest) {
+		c.claims = append(c.claims, was)
+	}
 	return c, nil
 }
 

@@ -116,7 +116,7 @@ func (e *Engine) history(ctx context.Context, d *store.Detail, v *EffectView) er
 		amount, _ := moneyOf(&o.Row)
 		v.Overlaps = append(v.Overlaps, OverlapView{
 			EffectID: o.ID, RunID: o.RunName, State: string(o.State), OpenedAt: o.OpenedAt.Time, Amount: amount, Arguments: []byte(o.ArgumentText),
-			Owner: o.ClaimOwner == o.ID,
+			Owner: o.ClaimOwner == o.ID || o.ClaimWasOwner == o.ID,
 		})
 	}
 	last, err := store.LastEvents(ctx, e.db, []int64{d.Run})

@@ -39,7 +39,7 @@ type work struct {
 	decisions      []store.Decision
 	contradictions []store.Contradiction
 	fresh          []claimOf // claims taken for effects that are not written yet
-	dropped        []claimOf
+	dropped        []store.Dropped
 	withdraw       []claimOf // claims whose unused allows are to be withdrawn
 	settle         map[int64]*run
 	hints          map[string]struct{}
@@ -57,7 +57,7 @@ type runKey struct {
 }
 
 type claimOf struct {
-	digest []byte
+	claim
 	effect string
 }
 
@@ -204,19 +204,13 @@ func (w *work) move(x *effect, before, after Facts, m Move, edit func(m Move)) e
 	if !Valid(x.facts()) {
 		return fmt.Errorf("row %s leaves effect %s in a shape that no rule allows: %+v", m.Row, x.ID, x.facts())
 	}
-	switch had, has := HoldsClaim(before, x.CallClaim), HoldsClaim(after, x.CallClaim); {
-	case had && !has:
-		w.dropped = append(w.dropped, claimOf{x.Claim, x.ID})
-	case !had && has && !x.isNew:
-		// Lets the caller's ClaimLost stand: it looked under the claim's lock.
-		if w.claims[string(x.Claim)] == "" {
-			if err := w.takeAgain(x); err != nil {
-				return err
-			}
-		}
+	if err := w.moveClaims(x, before, after); err != nil {
+		return err
 	}
 	if m.Contradiction || m.To == Interrupted && before.State != InFlight && before.State != None {
-		w.withdraw = append(w.withdraw, claimOf{x.Claim, x.ID})
+		for _, c := range x.claims() {
+			w.withdraw = append(w.withdraw, claimOf{c, x.ID})
+		}
 	}
 	w.wait(x)
 	w.settle[x.run.ID] = x.run
