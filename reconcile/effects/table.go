@@ -121,12 +121,12 @@ var table = []row{
 		move: func(f Facts, e Event) Move { return closed(Taken, ByLateAgent, e) }},
 	{id: "F9", from: []State{Taken}, kind: KFinish, when: "taken with another reference",
 		guard: func(f Facts, e Event) bool { return e.Word == WordTaken && e.OtherRef }, to: "unchanged", also: "contradiction", move: contradict},
-	{id: "F10", from: []State{Taken}, kind: KFinish, when: "failed by the last attempt; closed by look-up or person, unused",
+	{id: "F10", from: []State{Taken}, kind: KFinish, when: "failed by the last attempt; closed by look-up or person, unused, not same_as",
 		guard: func(f Facts, e Event) bool {
 			return refused(f, e) && !f.Used && anyOf(f.By, ByLookup, ByPerson) && !f.SameAs
-		}, to: "interrupted",
+		}, to: "interrupted", also: "takes its claim again, else held",
 		move: reopened},
-	{id: "F11", from: []State{Taken}, kind: KFinish, when: "failed by the last attempt; used",
+	{id: "F11", from: []State{Taken}, kind: KFinish, when: "failed by the last attempt; used, not same_as",
 		guard: func(f Facts, e Event) bool { return refused(f, e) && f.Used && !f.SameAs }, to: "unchanged", also: "contradiction", move: contradict},
 	{id: "F12", from: []State{Failed}, kind: KFinish, when: "taken", guard: wordIs(WordTaken), to: "unchanged", also: "contradiction", move: contradict},
 	{id: "F13", from: []State{Cancelled}, kind: KFinish, when: "taken; cancelled by a person, unused",
@@ -148,18 +148,18 @@ var table = []row{
 		move: func(f Facts, e Event) Move { return Move{To: Interrupted, Why: WhyHit} }},
 	{id: "K4", from: []State{Taken}, kind: KLookup, when: "a hit with another reference, or more than one free hit",
 		guard: func(f Facts, e Event) bool { return e.Many || e.OtherRef }, to: "unchanged", also: "contradiction", move: contradict},
-	{id: "K5", from: []State{Taken}, kind: KLookup, when: "proves not taken; closed by look-up or person, unused",
+	{id: "K5", from: []State{Taken}, kind: KLookup, when: "proves not taken; closed by look-up or person, unused, not same_as",
 		guard: func(f Facts, e Event) bool {
 			return e.Found == FoundNotTaken && !f.Used && anyOf(f.By, ByLookup, ByPerson) && !f.SameAs
-		}, to: "interrupted", move: reopened},
-	{id: "K6", from: []State{Taken}, kind: KLookup, when: "proves not taken; used",
+		}, to: "interrupted", also: "takes its claim again, else held", move: reopened},
+	{id: "K6", from: []State{Taken}, kind: KLookup, when: "proves not taken; used, not same_as",
 		guard: func(f Facts, e Event) bool { return e.Found == FoundNotTaken && f.Used && !f.SameAs }, to: "unchanged", also: "contradiction", move: contradict},
 	{id: "K7", from: []State{Failed, Cancelled}, kind: KLookup, when: "more than one free hit", guard: func(f Facts, e Event) bool { return e.Many }, to: "unchanged", also: "contradiction", move: contradict},
 	{id: "K8", from: []State{Cancelled}, kind: KLookup, when: "proves taken; cancelled by a person, unused",
 		guard: func(f Facts, e Event) bool { return e.Found == FoundTaken && f.By == ByPerson && !f.Used }, to: "interrupted", also: "takes its claim again, else held; contradiction where another begun effect holds it",
 		move: stoppedButTaken},
 	{id: "K9", from: []State{Failed, Cancelled}, kind: KLookup, when: "proves taken", guard: foundIs(FoundTaken), to: "unchanged", also: "contradiction", move: contradict},
-	{id: "K10", from: []State{Interrupted}, kind: KSameKey, when: "the new deadline plus lands_within ends inside the key's life, the last look-up shows no hit",
+	{id: "K10", from: []State{Interrupted}, kind: KSameKey, when: "an attempt is on record and no log gap touches it; the new deadline plus lands_within ends inside the key's life, the last look-up shows no hit",
 		guard: func(f Facts, e Event) bool { return f.Attempts >= 1 && !f.Gap && !e.KeyDead && !e.Hit }, to: "cleared (same_key)",
 		move: func(f Facts, e Event) Move {
 			return Move{To: Cleared, Why: WhySameKey, By: ByVendorKey, From: Interrupted, Release: true}
