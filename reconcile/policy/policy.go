@@ -123,7 +123,7 @@ func LoadIn(in read.Surroundings, name string, src []byte) (*Policy, Mistakes) {
 	digest := sha256.Sum256(src)
 	p := &Policy{Source: string(src), Digest: hex.EncodeToString(digest[:]), tools: map[string]*Tool{}}
 
-	f := r.Fields(root, "", "release", "redact", "checkpoints", "tools")
+	f := r.Fields(root, "", "release", "redact", "checkpoints", "connections", "tools")
 	release := r.Fields(f["release"], "release", "hold", "not_taken_hold", "permission")
 	p.hold = r.Duration(release["hold"], "release.hold", defaultHold, 0)
 	p.notTakenHold = r.Duration(release["not_taken_hold"], "release.not_taken_hold", defaultNotTakenHold, 0)
@@ -131,12 +131,13 @@ func LoadIn(in read.Surroundings, name string, src []byte) (*Policy, Mistakes) {
 	p.redact = r.Texts(f["redact"], "redact", read.CheckPointer)
 	checkpoints := r.Fields(f["checkpoints"], "checkpoints", "redact")
 	p.checkpoints = r.Texts(checkpoints["redact"], "checkpoints.redact", read.CheckPointer)
+	connections := r.connections(f["connections"], "connections")
 	for _, e := range r.Entries(f["tools"], "tools") {
 		if e.Name == "" || len(e.Name) > maxToolName {
 			r.Mistake(e.Key, "tools", "a tool's name has 1 to %d bytes", maxToolName)
 			continue
 		}
-		t := r.tool(e, "tools."+e.Name)
+		t := r.tool(e, "tools."+e.Name, connections)
 		t.Redact = slices.Concat(p.redact, t.Redact)
 		p.tools[e.Name] = t
 	}

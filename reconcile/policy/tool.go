@@ -1,13 +1,18 @@
 package policy
 
 import (
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/google/cel-go/cel"
 
 	"quittance/ledger/money"
+	"quittance/reconcile/lookup"
+	"quittance/reconcile/lookup/block"
+	"quittance/reconcile/lookup/kinds"
+	"quittance/reconcile/lookup/rules"
+	"quittance/reconcile/policy/expr"
 	"quittance/reconcile/policy/read"
 )
 
@@ -31,9 +36,9 @@ type Tool struct {
 	amount             *amountRule
 	limits             map[money.Asset]money.Amount // nil: no second person
 	example            *example
-	refusal            cel.Program
+	refusal            *expr.Expr
 	places             []read.Template
-	lookup             ast.Node
+	lookup             *lookup.Lookup
 }
 
 // Repeat says what becomes of the same call made again in the same run.
@@ -88,6 +93,9 @@ func (t *Tool) LandsWithin() (d time.Duration, declared bool) {
 // HasLookup is false for a tool that is blind.
 func (t *Tool) HasLookup() bool { return t.lookup != nil }
 
+// Lookup is how the downstream is asked, nil for a tool that is blind.
+func (t *Tool) Lookup() *lookup.Lookup { return t.lookup }
+
 // Keep are the arguments that people must recognise: they are part of the business
 // key, the amount or the summary.
 func (t *Tool) Keep() (paths []string) {
@@ -103,7 +111,7 @@ func (t *Tool) Keep() (paths []string) {
 }
 
 // tool reads one entry of the tools section.
-func (r *reader) tool(e read.Entry, path string) *Tool {
+func (r *reader) tool(e read.Entry, path string, connections map[string]block.Connection) *Tool {
 	t := newTool(e.Name)
 	t.Declared = true
 	f := r.Fields(e.Value, path, "summary", "business_key", "repeat", "volatile", "amount", "deadline", "lands_within",
@@ -143,7 +151,8 @@ func (r *reader) tool(e read.Entry, path string) *Tool {
 	t.places = r.places(at("where_to_check"))
 	n, p = at("redact")
 	t.Redact = r.Texts(n, p, read.CheckPointer)
-	t.lookup = r.lookup(at("lookup"))
+	n, p = at("lookup")
+	t.lookup = kinds.Read(r.Reader, n, p, t.asked(), connections)
 	r.agree(t, f, path)
 	return t
 }
@@ -162,13 +171,26 @@ func (r *reader) vendorKey(n ast.Node, path string) *VendorKey {
 	}
 }
 
-// lookup takes the block as it is, for the package that will read it.
-func (r *reader) lookup(n ast.Node, path string) ast.Node {
-	if n != nil && n.Type() != ast.MappingType {
-		r.Mistake(n, path, "must be a mapping, not %s", read.KindOf(n))
-		return nil
+// asked is what a look-up's rules must agree with.
+func (t *Tool) asked() rules.Tool {
+	return rules.Tool{
+		HasBusinessKey: t.businessKey != nil, HasAmount: t.amount != nil, CheckResult: t.CheckResult,
+		Fill: func(q *lookup.Question) error {
+			key, missing, err := t.BusinessKey(q.Arguments)
+			if err == nil && len(missing) > 0 {
+				err = errors.New(strings.Join(missing, ", ") + " of the business key is missing")
+			}
+			if err != nil {
+				return err
+			}
+			amount, reason := t.Amount(q.Arguments)
+			if reason != "" {
+				return errors.New(reason)
+			}
+			q.BusinessKey, q.Amount = key, amount
+			return nil
+		},
 	}
-	return n
 }
 
 // agree checks the fields of a tool against each other.

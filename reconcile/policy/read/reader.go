@@ -31,6 +31,9 @@ func (r *Reader) Found() Mistakes {
 	return r.found
 }
 
+// Adopt adds the mistakes of another file that this one names.
+func (r *Reader) Adopt(other Mistakes) { r.found = append(r.found, other...) }
+
 // Count is how many mistakes there are so far: a caller compares it to learn whether
 // what it read was right.
 func (r *Reader) Count() int { return len(r.found) }

@@ -1,0 +1,73 @@
+package lookup
+
+import (
+	"time"
+
+	"quittance/ledger/money"
+	"quittance/reconcile/canon"
+)
+
+// Question is all that is known of an effect when its downstream is asked about it.
+type Question struct {
+	Effect, Account, Run, Tool string
+
+	BusinessKey string // "" where the tool has none
+	VendorKey   string // what every attempt passed on as idempotency key
+	Reference   string // the downstream's name for it as far as known; "" mostly
+	Arguments   *canon.Value
+	Amount      *money.Amount // nil where the tool declares none, or these arguments do not give it
+
+	// Attempts are all that may have been sent. An effect in a log gap whose attempts are
+	// not on record has one whose Begun is zero and whose Deadline is the gap's.
+	Attempts []Attempt
+	// LandsWithin is how long a sent request may still land; nil, for ever.
+	LandsWithin *time.Duration
+
+	// AskedAt is the database's time, committed before anybody was asked: an answer is
+	// never older than it.
+	AskedAt time.Time
+
+	// Shared: another effect that may have been sent and is undecided has the same business
+	// key, so a hit without our own key could be that one's.
+	Shared bool
+	// Unreferenced: another effect with the same business key is taken, and nobody stored
+	// its reference; a hit without our own key could be that one's.
+	Unreferenced bool
+	// Owned are references that are not ours, by the effect that each proves; "" for those
+	// that a person said are none of ours. They are read after the answer came: see
+	// [Seen.References].
+	Owned map[string]string
+}
+
+// Attempt is one try at performing the effect. Times are the database's.
+type Attempt struct{ Begun, Deadline time.Time }
+
+// Moment is when a request of the last attempt can no longer land. ok is false where no
+// such time is known.
+func (q *Question) Moment() (moment time.Time, ok bool) {
+	if len(q.Attempts) == 0 || q.LandsWithin == nil {
+		return time.Time{}, false
+	}
+	for _, a := range q.Attempts {
+		if a.Deadline.IsZero() {
+			return time.Time{}, false
+		}
+		if a.Deadline.After(moment) {
+			moment = a.Deadline
+		}
+	}
+	return moment.Add(*q.LandsWithin), true
+}
+
+// begun is when the first attempt began; ok is false where an attempt is not on record.
+func (q *Question) begun() (first time.Time, ok bool) {
+	for i, a := range q.Attempts {
+		if a.Begun.IsZero() {
+			return time.Time{}, false
+		}
+		if i == 0 || a.Begun.Before(first) {
+			first = a.Begun
+		}
+	}
+	return first, len(q.Attempts) > 0
+}
