@@ -1,0 +1,183 @@
+package effects
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"quittance/ledger"
+	"quittance/ledger/runs"
+)
+
+// Open gives the lease of a run to a worker, opening the run when it is new. The
+// same attempt_id gets the same lease again while it holds. Refused with run_held,
+// run_paused or run_closed (both kept, with time and worker), or log_behind.
+func (e *Engine) Open(ctx context.Context, o Open) (Lease, error) {
+	length, refusal := leaseLength(o.Lease)
+	if r := firstRefusal(refusal, limited("/run_id", o.RunID, 512), limited("/agent", o.Agent, 256), limited("/worker", o.Worker, 256), limited("/attempt_id", o.AttemptID, 256)); r != nil {
+		return Lease{}, r
+	}
+	var lease Lease
+	err := e.onRun(ctx, o.Account, o.RunID, o.LogPosition, func(ctx context.Context, w *work, r *run) (*Refusal, error) {
+		if r == nil {
+			added, err := runs.Add(ctx, w.tx, o.Account, o.RunID, o.Agent, policyDigest(e.Policy()), w.now)
+			if err == nil {
+				err = w.lock(ctx, []runName{{o.Account, o.RunID}}, nil, nil)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if r = w.names[runName{o.Account, o.RunID}]; r == nil {
+				return nil, fmt.Errorf("couldn't open run %q", o.RunID)
+			}
+			if added {
+				err = w.runEvent(r, "run_opened", map[string]string{"agent": o.Agent})
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		refusal, err := w.take(ctx, r, o.Worker, o.AttemptID, length, &lease)
+		// Someone who waits for a living holder is no incident: only what a person will
+		// ask about is kept.
+		if refusal != nil && refusal.Code != CodeRunHeld && err == nil {
+			err = runs.Refuse(ctx, w.tx, runs.Refusal{
+				Run: r.ID, At: ledger.At(w.now), Call: "start", Reason: string(refusal.Code), Worker: o.Worker, AttemptID: o.AttemptID,
+			})
+			w.hint(r)
+		}
+		return refusal, err
+	})
+	if err != nil {
+		return Lease{}, err
+	}
+	return lease, nil
+}
+
+// take gives the run's lease, or says why not. lease is complete once the work is
+// committed.
+func (w *work) take(ctx context.Context, r *run, worker, attempt string, length time.Duration, lease *Lease) (*Refusal, error) {
+	again := r.LeaseHash != nil && r.LeaseWorker == worker && r.LeaseAttempt == attempt
+	switch {
+	case r.State.Closed():
+		return &Refusal{Code: CodeRunClosed, RunID: r.RunID, State: string(r.State), Detail: fmt.Sprintf("The run is %s; its id is not used again.", r.State)}, nil
+	case r.LeaseHash != nil && !again:
+		return &Refusal{Code: CodeRunHeld, RunID: r.RunID, State: string(r.State), HeldBy: r.LeaseWorker,
+			RetryAfter: r.LeaseUntil.Sub(w.now), Detail: "Another worker holds this run."}, nil
+	case r.State == runs.Paused && !again:
+		return paused(r), nil
+	}
+	if !again {
+		epoch := max(r.Epoch, w.sys.FenceBase) + 1
+		token := w.e.leaseToken(r.ID, epoch, attempt)
+		if err := runs.Take(ctx, w.tx, r.Row, epoch, hashLease(token), worker, attempt, length, w.now); err != nil {
+			return nil, err
+		}
+		if err := w.runEvent(r, "leased", map[string]any{"epoch": r.Epoch, "worker": worker}); err != nil {
+			return nil, err
+		}
+		w.hint(r)
+	}
+	if err := w.flush(ctx); err != nil {
+		return nil, err
+	}
+	cp, err := runs.LastCheckpoint(ctx, w.tx, r.ID, false)
+	if err == nil {
+		err = w.place(ctx, r, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	opened, err := w.e.policyOf(ctx, w.tx, r.Policy)
+	if err != nil {
+		return nil, err
+	}
+	*lease = Lease{
+		RunID: r.RunID, Agent: r.Agent, State: string(r.State), Token: w.e.leaseToken(r.ID, r.Epoch, attempt), Epoch: r.Epoch,
+		ExpiresAt: r.LeaseUntil.Time, LogPosition: w.e.positionOf(r.Account, r.RunID, r.last),
+		Volatile: opened.Volatile(),
+	}
+	if cp != nil {
+		lease.Checkpoint = &CheckpointInfo{Turn: cp.Turn, SavedAt: cp.SavedAt.Time}
+	}
+	return nil, nil
+}
+
+// Claim gives the lease of any ready run of the agents, the one that has been ready
+// longest; nil when there is none. The same worker and attempt_id get the same run
+// again while they hold it.
+func (e *Engine) Claim(ctx context.Context, c Claim) (*Lease, error) {
+	length, refusal := leaseLength(c.Lease)
+	if len(c.Agents) == 0 || len(c.Agents) > 100 {
+		refusal = firstRefusal(refusal, invalid("/agents", "It names 1 to 100 agents."))
+	}
+	if r := firstRefusal(refusal, limited("/worker", c.Worker, 256), limited("/attempt_id", c.AttemptID, 256)); r != nil {
+		return nil, r
+	}
+	lease, err := e.claim(ctx, c, length)
+	if err == nil && lease == nil {
+		// A decision may have become visible that the loops have not met yet.
+		if err = e.releaseLoop(ctx); err == nil {
+			lease, err = e.claim(ctx, c, length)
+		}
+	}
+	return lease, err
+}
+
+func (e *Engine) claim(ctx context.Context, c Claim, length time.Duration) (*Lease, error) {
+	var lease *Lease
+	var w *work
+	var refusal *Refusal
+	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
+		lease, refusal = nil, nil
+		w = e.work(ctx, tx)
+		r, err := w.claimable(ctx, c)
+		if err != nil {
+			return err
+		}
+		if w.sys.Behind() {
+			refusal = logBehind()
+			return nil
+		}
+		if r == nil {
+			return nil
+		}
+		var got Lease
+		if refusal, err = w.take(ctx, r, c.Worker, c.AttemptID, length, &got); err != nil || refusal != nil {
+			return err
+		}
+		lease = &got
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.tell()
+	if refusal != nil {
+		return nil, refusal
+	}
+	return lease, nil
+}
+
+// claimable locks the run that a claim is about: the one this attempt_id holds, or
+// the one that has been ready longest. nil when there is none.
+func (w *work) claimable(ctx context.Context, c Claim) (*run, error) {
+	id, err := runs.HeldBy(ctx, w.tx, c.Account, c.Worker, c.AttemptID, c.Agents)
+	if err != nil {
+		return nil, err
+	}
+	if id != 0 {
+		if err := w.lock(ctx, nil, nil, []int64{id}); err != nil {
+			return nil, err
+		}
+		return w.runs[id], nil
+	}
+	row, err := runs.NextReady(ctx, w.tx, c.Account, c.Agents)
+	if err == nil {
+		err = w.look(ctx)
+	}
+	if row == nil || err != nil {
+		return nil, err
+	}
+	return w.keep(row), nil
+}
