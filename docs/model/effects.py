@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Explicit-state model checker for the effect state machine (design.md 3-6, lookups.md).
+"""Explicit-state model checker for the effect state machine (../state_machine.md, and what look-ups may prove).
 
     python3 effects.py list                 configurations, fixes and mutants
     python3 effects.py check NAME [+fix..] [-mutant..]   one configuration; "+all" applies every fix

@@ -174,10 +174,7 @@ func TestTableWordsAreTrue(t *testing.T) {
 
 // allowedWords are the outcomes that a row's words allow.
 func allowedWords(r row) []string {
-	var list []string
-	for _, w := range strings.FieldsFunc(r.to, func(c rune) bool { return strings.ContainsRune(" ,;()", c) }) {
-		list = append(list, w)
-	}
+	list := strings.FieldsFunc(r.to, func(c rune) bool { return strings.ContainsRune(" ,;()", c) })
 	if strings.Contains(r.also, "else held") {
 		list = append(list, "held")
 	}
