@@ -15,7 +15,7 @@ func (r *reader) connections(n ast.Node, path string) map[string]block.Connectio
 	for _, e := range r.Entries(n, path) {
 		at := read.Join(path, e.Name)
 		before := r.Count()
-		dsn := secret.Read(r.Reader, e.Value, at, &secret.Set{})
+		dsn := secret.Read(r.Reader, e.Value, at, secret.NewSet())
 		if !dsn.Secret() && r.Count() == before {
 			r.Mistake(e.Value, at, "must be ${env:NAME}, which holds a postgres:// URL")
 		}

@@ -26,7 +26,7 @@ const Kind = "http"
 func Read(b *block.Block) lookup.Source {
 	path := b.KindPath(Kind)
 	f := b.Own(Kind, "url", "method", "read_only", "headers", "body", "oauth2", "client_certificate")
-	s := &source{absence: b.AbsenceIsProof, secrets: &secret.Set{}}
+	s := &source{absence: b.AbsenceIsProof, secrets: secret.NewSet()}
 	s.rules = b.Rules(rules.Needs{Found: true, Pages: true})
 	u := readURL(b, f["url"], path+".url")
 	if f != nil && f["url"] == nil {

@@ -31,7 +31,7 @@ type Source struct {
 func Read(b *block.Block) lookup.Source {
 	path := b.KindPath(Kind)
 	f := b.Own(Kind, "name", "signature", "secrets")
-	s := &Source{secrets: &secret.Set{}}
+	s := &Source{secrets: secret.NewSet()}
 	for _, name := range []string{"name", "signature", "secrets"} {
 		if f != nil && f[name] == nil {
 			b.Mistake(b.Kind, path, "%s is missing", name)

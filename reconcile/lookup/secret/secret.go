@@ -20,10 +20,12 @@ import (
 // Mask is what stands in the place of a secret.
 const Mask = "[secret]"
 
-// Text is text with secrets in it. It prints as it is written in the policy.
+// Text is text with secrets in it. It prints as it is written in the policy, also from
+// within a struct: fmt cannot look into a function.
 type Text struct {
-	source, value string
-	secret        bool
+	source string
+	value  func() string
+	secret bool
 }
 
 // String is the text with its references, "Bearer ${env:BANK_TOKEN}".
@@ -36,7 +38,12 @@ func (t Text) Format(f fmt.State, _ rune) { fmt.Fprint(f, t.source) }
 func (t Text) MarshalJSON() ([]byte, error) { return json.Marshal(t.source) }
 
 // Reveal is the text with the secrets in it, for the one place that sends it.
-func (t Text) Reveal() string { return t.value }
+func (t Text) Reveal() string {
+	if t.value == nil {
+		return ""
+	}
+	return t.value()
+}
 
 // Secret says whether there is a secret in it.
 func (t Text) Secret() bool { return t.secret }
@@ -53,7 +60,7 @@ func Read(r *read.Reader, n ast.Node, path string, set *Set) Text {
 		return Text{}
 	}
 	t := Text{source: source}
-	t.value = reference.ReplaceAllStringFunc(source, func(ref string) string {
+	value := reference.ReplaceAllStringFunc(source, func(ref string) string {
 		t.secret = true
 		name := variable.FindStringSubmatch(ref[2 : len(ref)-1])
 		switch {
@@ -65,6 +72,9 @@ func Read(r *read.Reader, n ast.Node, path string, set *Set) Text {
 			if !there || value == "" {
 				r.Mistake(n, path, "the environment variable %s is not set", name[1])
 			}
+			if there && value != "" && len(value) < shortest {
+				r.Mistake(n, path, "the environment variable %s holds fewer than %d characters: too few to be recognised and masked", name[1], shortest)
+			}
 			if strings.ContainsAny(value, "\r\n") && !strings.Contains(value, "-----BEGIN ") {
 				r.Mistake(n, path, "the environment variable %s holds a line break", name[1])
 			}
@@ -73,14 +83,18 @@ func Read(r *read.Reader, n ast.Node, path string, set *Set) Text {
 		}
 		return ""
 	})
+	t.value = func() string { return value }
 	return t
 }
 
-// Set is the secrets of one source. Safe for concurrent use.
+// Set is the secrets of one source. Safe for concurrent use. Nothing of it can be printed.
 type Set struct {
 	mu    sync.RWMutex
-	forms []string // every form in which one may turn up, the longest first
+	forms func() []string // every form in which one may turn up, the longest first
 }
+
+// NewSet is an empty one.
+func NewSet() *Set { return &Set{forms: func() []string { return nil }} }
 
 // shortest is the length from which a text is looked for: shorter ones turn up by chance.
 const shortest = 4
@@ -90,24 +104,25 @@ func (s *Set) Add(value string) {
 	if len(value) < shortest {
 		return
 	}
-	quoted, _ := json.Marshal(value)
-	forms := []string{value, url.QueryEscape(value), url.PathEscape(value), string(quoted[1 : len(quoted)-1]),
-		base64.StdEncoding.EncodeToString([]byte(value)), base64.URLEncoding.EncodeToString([]byte(value))}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range forms {
-		if !slices.Contains(s.forms, f) {
-			s.forms = append(s.forms, f)
+	forms := slices.Clone(s.forms())
+	quoted, _ := json.Marshal(value)
+	for _, f := range []string{value, url.QueryEscape(value), url.PathEscape(value), string(quoted[1 : len(quoted)-1]),
+		base64.StdEncoding.EncodeToString([]byte(value)), base64.URLEncoding.EncodeToString([]byte(value))} {
+		if !slices.Contains(forms, f) {
+			forms = append(forms, f)
 		}
 	}
-	slices.SortStableFunc(s.forms, func(a, b string) int { return len(b) - len(a) })
+	slices.SortStableFunc(forms, func(a, b string) int { return len(b) - len(a) })
+	s.forms = func() []string { return forms }
 }
 
 // Mask replaces every secret of the set in a text.
 func (s *Set) Mask(text string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, f := range s.forms {
+	for _, f := range s.forms() {
 		text = strings.ReplaceAll(text, f, Mask)
 	}
 	return text

@@ -58,7 +58,7 @@ type source struct {
 func Read(b *block.Block) lookup.Source {
 	path := b.KindPath(Kind)
 	f := b.Own(Kind, "key", "object", "id", "metadata", "account", "url")
-	s := &source{secrets: &secret.Set{}, base: api, absence: b.AbsenceIsProof}
+	s := &source{secrets: secret.NewSet(), base: api, absence: b.AbsenceIsProof}
 	if f != nil && f["key"] == nil {
 		b.Mistake(b.Kind, path, "key is missing: a restricted key that may read, as ${env:NAME}")
 	}
