@@ -3,6 +3,7 @@ package crash
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"quittance/client"
 	"quittance/cmd/quittance/demo/bank"
@@ -16,7 +17,7 @@ const restarts = 10
 // and each invoice is paid once.
 func TestTenRestarts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setting{own: true})
+	w := newWorld(t, setting{own: true, deadline: time.Minute})
 	var all []*work
 	var agents []*process
 	for i := range 4 {

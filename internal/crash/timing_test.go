@@ -65,15 +65,15 @@ func TestAReleaseReachesAWaitingAgent(t *testing.T) {
 	}
 }
 
-// TestADeadWorkersEffectIsInTheQueue measures from the end of a dead worker's lease.
+// TestADeadWorkersEffectIsInTheQueue measures from the end of a dead worker's lease,
+// not beside other tests either.
 func TestADeadWorkersEffectIsInTheQueue(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, setting{deadline: time.Minute})
 	for _, k := range keys {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
 			c := w.work("lease-"+string(k), k)
-			c.t = t
+			c.t, c.job.Lease = t, 5
 			c.crashed(afterIntent)
 			v, err := w.agent.Run(t.Context(), c.job.Run, 0)
 			if err != nil || v.HeldBy == nil || v.HeldBy.ExpiresAt == nil {

@@ -13,7 +13,7 @@ func TestWorkersOfOneRun(t *testing.T) {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
 			c := w.work("workers-"+string(k), k)
-			c.t = t
+			c.t, c.job.Lease = t, 6 // a busy machine must not lose it
 			holder := c.start(parkAt(afterAct))
 			holder.parked(afterAct)
 			var others []*process

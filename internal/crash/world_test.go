@@ -18,33 +18,35 @@ import (
 	"quittance/reconcile/access"
 )
 
-// policyText waits for nothing that the tests do not need. Two tools differ in what
-// their banks promise: send_payment's keeps the key that we pass on.
-const policyText = `
-release: {hold: HOLD, not_taken_hold: 0s}
-tools:
-  send_payment:
-    summary: "Pay {amount} {currency} to {vendor} for {invoice}"
-    business_key: "{vendor}/{invoice}"
-    amount: {value: amount, currency: currency, unit: minor}
-    deadline: DEADLINE
-    vendor_key: {life: 24h}
-  wire_payment:
-    summary: "Wire {amount} {currency} to {vendor} for {invoice}"
-    business_key: "{vendor}/{invoice}"
-    amount: {value: amount, currency: currency, unit: minor}
-    deadline: DEADLINE
-`
-
 // setting is what worlds differ in.
 type setting struct {
 	own      bool          // the server runs a PostgreSQL of its own, to be killed
-	deadline time.Duration // of both tools; 4 s when 0
+	deadline time.Duration // of every tool; 4 s when 0
 	hold     time.Duration // of every decision but "not taken"
 }
 
+// The tools, by what is promised of their bank.
+const (
+	keeps   = "send_payment"
+	ignores = "wire_payment"
+	breaks  = "push_payment" // the policy says that it keeps our key, and it does not
+)
+
+// policy waits for nothing that the tests do not need.
 func (s setting) policy() []byte {
-	return []byte(strings.NewReplacer("DEADLINE", cmp.Or(s.deadline, 4*time.Second).String(), "HOLD", s.hold.String()).Replace(policyText))
+	var b strings.Builder
+	fmt.Fprintf(&b, "release: {hold: %v, not_taken_hold: 0s}\ntools:\n", s.hold)
+	for tool, key := range map[string]string{keeps: "vendor_key: {life: 24h}", ignores: "", breaks: "vendor_key: {life: 24h}"} {
+		fmt.Fprintf(&b, `
+  %s:
+    summary: "Pay {amount} {currency} to {vendor} for {invoice}"
+    business_key: "{vendor}/{invoice}"
+    amount: {value: amount, currency: currency, unit: minor}
+    deadline: %v
+    %s
+`, tool, cmp.Or(s.deadline, 4*time.Second), key)
+	}
+	return []byte(b.String())
 }
 
 const (
@@ -52,15 +54,11 @@ const (
 	longLease  = 60 // longer than any restart
 )
 
-// keys are the two kinds of banks, and the tool that pays through each.
-var keys = []bank.Keys{bank.Honour, bank.Ignore}
-
-func toolOf(k bank.Keys) string {
-	if k == bank.Honour {
-		return "send_payment"
-	}
-	return "wire_payment"
-}
+// keys are the two kinds of banks, and toolOf is the honest policy's tool for each.
+var (
+	keys   = []bank.Keys{bank.Honour, bank.Ignore}
+	toolOf = map[bank.Keys]string{bank.Honour: keeps, bank.Ignore: ignores}
+)
 
 // world is a server on a database of its own, and a bank of each kind.
 type world struct {
@@ -174,7 +172,7 @@ func (w *world) work(run string, k bank.Keys, invoices ...string) *work {
 	}
 	return &work{world: w, t: w.t, keys: k, job: job{
 		Server: w.gate.URL, Token: w.agentToken, Bank: w.bankAt[k], Spool: w.path("spool-" + run),
-		Run: run, Tool: toolOf(k), Invoices: invoices, Lease: shortLease, Held: 30,
+		Run: run, Tool: toolOf[k], Invoices: invoices, Lease: shortLease, Held: 30,
 	}}
 }
 
@@ -192,6 +190,8 @@ func (w *work) start(changes ...func(*job)) *process {
 }
 
 func parkAt(points ...point) func(*job) { return func(j *job) { j.Park = points } }
+
+func lease(seconds int) func(*job) { return func(j *job) { j.Lease = seconds } }
 
 // parked waits until an agent stands at a point.
 func (p *process) parked(at point) {
@@ -231,23 +231,22 @@ func (w *work) crashed(at point) {
 	p.kill()
 }
 
-// finish sees the run to its end: it starts agents as a scheduler would and lets the
-// operator decide whenever one is refused. It returns the last agent.
-func (w *work) finish() *process {
+// finish sees the run to its end: it starts agents as a scheduler would, again where
+// one lost its lease to a busy machine, and lets the operator decide whenever one is
+// refused. It returns the last agent.
+func (w *work) finish() (p *process) {
 	w.t.Helper()
-	for range 6 {
-		p := w.start()
+	for range 8 {
+		p = w.start()
 		switch p.wait() {
 		case exitFinished:
 			return p
 		case exitPaused:
 			w.decide()
-		default:
-			w.t.Fatalf("an agent of %s failed:\n%s", w.job.Run, p.tail(3))
 		}
 	}
-	w.t.Fatalf("%s does not come to its end", w.job.Run)
-	return nil
+	w.t.Fatalf("%s does not come to its end:\n%s", w.job.Run, p.tail(3))
+	return p
 }
 
 // payments are what the bank's file holds for an invoice.
