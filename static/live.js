@@ -57,7 +57,7 @@ class Page {
     this.last = Date.now();
     try {
       const later = this.doc.querySelector("[data-later]");
-      const r = await fetch(later?.href ?? location.href, { headers: { Accept: "text/html" } });
+      const r = await fetch(later?.href ?? location.href, { headers: { Accept: "text/html", "X-Live": "yes" } });
       if (r.redirected && new URL(r.url).pathname === "/sign-in") {
         this.say("You are signed out. What you have typed is kept when you send it.");
         return;

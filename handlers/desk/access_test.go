@@ -159,6 +159,39 @@ func TestSessionsEndAndAreNotStoredInTheClear(t *testing.T) {
 	}
 }
 
+// TestLivePagesDoNotKeepASession: a page that reads itself again is nobody's use.
+func TestLivePagesDoNotKeepASession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.signedIn("petra")
+	w.exec(`UPDATE sessions SET seen_at = seen_at - interval '50 minutes'`)
+	seen := func() (minutes float64) {
+		if err := w.db.Get(t.Context(), &minutes, `SELECT extract(epoch FROM clock_timestamp() - max(seen_at))::float8 / 60 FROM sessions`); err != nil {
+			t.Fatal(err)
+		}
+		return minutes
+	}
+	r := v.request(http.MethodGet, "/", nil)
+	r.Header.Set("X-Live", "yes")
+	if a := v.do(r); a.status != http.StatusOK || seen() < 49 {
+		t.Errorf("a live page: %d, last use %.0f min ago", a.status, seen())
+	}
+	if v.get("/"); seen() > 1 {
+		t.Errorf("a person's page: last use %.0f min ago", seen())
+	}
+}
+
+func TestProgramsGetProblemsAndPeoplePages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor()
+	for path, want := range map[string]string{"/nowhere": "text/html", "/v1/nowhere": "application/problem+json"} {
+		if a := v.get(path); a.status != http.StatusNotFound || !strings.HasPrefix(a.header.Get("Content-Type"), want) {
+			t.Errorf("%s: %d %s", path, a.status, a.header.Get("Content-Type"))
+		}
+	}
+}
+
 func TestCookieFlags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -63,6 +63,6 @@ func Register(e *echo.Echo, o Options) *Desk {
 		}
 		e.Add(r.method, r.path, d.serve(r), web.Timeout(timeout))
 	}
-	e.RouteNotFound("/*", d.serve(route{who: anyone, handle: (*Desk).nowhere}))
+	e.RouteNotFound("/*", d.nowhere)
 	return d
 }

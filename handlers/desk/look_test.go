@@ -16,7 +16,7 @@ func picture(t testing.TB, p playwright.Page, name string, whole bool) {
 	t.Helper()
 	dir := os.Getenv("QUITTANCE_PICTURES")
 	if dir == "" {
-		dir = t.TempDir()
+		return
 	}
 	_, err := p.Screenshot(playwright.PageScreenshotOptions{Path: new(filepath.Join(dir, name+".png")), FullPage: &whole})
 	must(t, err)
@@ -83,7 +83,9 @@ func TestPages(t *testing.T) {
 			for _, x := range pages {
 				goTo(t, w, p, x.path)
 				fits(t, p)
-				accessible(t, p)
+				if look.Width != 320 && (look.Width == 0 || !look.Dark) { // each scheme and each layout once
+					accessible(t, p)
+				}
 				picture(t, p, x.name+"-"+name, name != "wide" || x.name != "queue")
 			}
 		})

@@ -80,7 +80,8 @@ func (d *Desk) serve(rt route) echo.HandlerFunc {
 // enter finds out who is asking and whether they may.
 func (d *Desk) enter(r *request) error {
 	r.clock = clock{nowhereZone, time.Now()}
-	session, err := d.access.Session(r.ctx(), d.cookie.Secret(r.Context))
+	byItself := r.Request().Header.Get("X-Live") != "" || r.route.stream
+	session, err := d.access.Session(r.ctx(), d.cookie.Secret(r.Context), !byItself)
 	over := errors.Is(err, access.ErrSessionOver)
 	if err != nil && !over && !errors.Is(err, access.ErrNoSession) {
 		return err
@@ -224,7 +225,13 @@ func (d *Desk) audit(r *request, why string) {
 	}
 }
 
-func (d *Desk) nowhere(*request) error { return echo.ErrNotFound }
+// nowhere is the page for an address that is none. Programs get a problem document.
+func (d *Desk) nowhere(c echo.Context) error {
+	if strings.HasPrefix(c.Request().URL.Path, "/v1/") || !strings.Contains(c.Request().Header.Get("Accept"), "text/html") {
+		return echo.ErrNotFound
+	}
+	return d.serve(route{who: anyone, handle: func(*Desk, *request) error { return echo.ErrNotFound }})(c)
+}
 
 // asked tells whether the address or the form carries a word.
 func (r *request) asked(name string) bool {

@@ -27,7 +27,7 @@ func (w *world) seed(total, open int) {
 				CASE WHEN open THEN now() - make_interval(secs => %d - i) END, now() - make_interval(secs => %d - i)
 			FROM seed`, w.account, total, total, total, total),
 		`INSERT INTO effect_events (at, run_id, effect_id, version, kind, data, digest)
-			SELECT now() - interval '1 day', run, id, 2, 'finish', '{"state":"taken"}', sha256(id::text::bytea) FROM seed ORDER BY i`,
+			SELECT now() - interval '1 day', run, id, 2, 'finish', '{"state":"taken"}', sha256(id::text::bytea) FROM seed WHERE open`,
 		fmt.Sprintf(`INSERT INTO audit (at, person_id, actor, via, action, outcome, subject) SELECT now() - make_interval(secs => i), %d, 'Petra Lind', 'page', 'effect.decide', 'done', 'effect:x'
 			FROM generate_series(1, %d) AS i`, w.petra.ID, max(1, total/10)),
 		`VACUUM ANALYZE effects`, `VACUUM ANALYZE waiting`, `VACUUM ANALYZE effect_events`, `VACUUM ANALYZE runs`, `VACUUM ANALYZE audit`, `ANALYZE`,

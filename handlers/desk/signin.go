@@ -26,7 +26,7 @@ func (d *Desk) signInPage(r *request) error {
 	}
 	s := views.SignIn{Next: next}
 	// The one whose session is over is told so; whoever else sits here sees no name.
-	if _, err := d.access.Session(r.ctx(), d.cookie.Secret(r.Context)); errors.Is(err, access.ErrSessionOver) {
+	if _, err := d.access.Session(r.ctx(), d.cookie.Secret(r.Context), false); errors.Is(err, access.ErrSessionOver) {
 		s.Notice = "Your session has ended. What you had typed is kept for you."
 	}
 	return d.showSignIn(r, http.StatusOK, s)
@@ -71,7 +71,7 @@ func (d *Desk) signIn(r *request) error {
 
 // signedIn gives the browser its new session; the one it had before ends.
 func (d *Desk) signedIn(r *request, secret, next string) error {
-	if before, err := d.access.Session(r.ctx(), d.cookie.Secret(r.Context)); err == nil {
+	if before, err := d.access.Session(r.ctx(), d.cookie.Secret(r.Context), false); err == nil {
 		if err := d.access.SignOut(r.ctx(), before); err != nil {
 			return err
 		}

@@ -263,6 +263,7 @@ func (v *visitor) request(method, path string, body io.Reader) *http.Request {
 	if err != nil {
 		v.w.t.Fatal(err)
 	}
+	r.Header.Set("Accept", "text/html")
 	return r
 }
 

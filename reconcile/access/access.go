@@ -190,7 +190,7 @@ func (s *Service) AddPerson(ctx context.Context, name, email string, roles []str
 		}
 	}
 	err = s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
-		id, err = store.AddPerson(ctx, tx, name, email, roles)
+		id, err = store.AddPerson(ctx, tx, name, strings.ToLower(strings.TrimSpace(email)), roles) // as they sign in
 		return err
 	})
 	if ledger.Constraint(err) == "people_email_key" {

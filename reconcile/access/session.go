@@ -50,9 +50,10 @@ type Session struct {
 	key    []byte    // of form tokens
 }
 
-// Session finds who is signed in. [ErrSessionOver] comes with the session as it was:
+// Session finds who is signed in; used tells that a person did something, which keeps
+// an idle session from ending: a page that reads itself again is none. [ErrSessionOver] comes with the session as it was:
 // it may be greeted by name, and what it typed may be kept for the same person.
-func (s *Service) Session(ctx context.Context, secret string) (*Session, error) {
+func (s *Service) Session(ctx context.Context, secret string, used bool) (*Session, error) {
 	if !strings.HasPrefix(secret, SessionPrefix) || len(secret) > 128 {
 		return nil, ErrNoSession
 	}
@@ -74,7 +75,7 @@ func (s *Service) Session(ctx context.Context, secret string) (*Session, error) 
 	if over(row) {
 		return out, ErrSessionOver
 	}
-	if row.Now.Sub(row.SeenAt) > seenEvery {
+	if used && row.Now.Sub(row.SeenAt) > seenEvery {
 		err := s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error { return store.SeeSession(ctx, tx, row.ID) })
 		if err != nil {
 			return nil, fmt.Errorf("couldn't note a session's use: %w", err)
