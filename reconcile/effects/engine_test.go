@@ -22,11 +22,13 @@ type world struct {
 	dsn string
 	// tampered says that a test moved times behind the engine's back.
 	tampered bool
-	db       *ledger.DB
-	hub      *notify.Hub
-	account  int64
-	person   effects.Person
-	other    effects.Person
+	// rekeyed says that a business_key changed: what is in flight may have come to share one.
+	rekeyed bool
+	db      *ledger.DB
+	hub     *notify.Hub
+	account int64
+	person  effects.Person
+	other   effects.Person
 }
 
 const fastRelease = `

@@ -157,7 +157,7 @@ func (w *world) checkClaims() {
 		}
 		// Repeats in one run are held too: the tools of these tests do not allow them.
 		if r.State == "in_flight" && !r.Call {
-			if other := flying[r.Claim]; other != "" && !r.Allowed {
+			if other := flying[r.Claim]; other != "" && !r.Allowed && !w.rekeyed {
 				w.t.Errorf("%s and %s are both in flight for one business key", r.ID, other)
 			}
 			flying[r.Claim] = r.ID
