@@ -161,10 +161,14 @@ func (f *Fetcher) page(ctx context.Context, r *http.Request, asker rules.Asker, 
 	got, failure := f.One(ctx, r)
 	s.Latency += time.Since(begun)
 	s.Status = got.Status
+	s.Body(got.Body)
 	if failure != nil {
+		// An error page of 3 MB is an error page.
+		if refusal := Refusal(got, time.Now()); got.Status != 0 && refusal != nil && refusal.Problem != lookup.Unexpected {
+			failure = refusal
+		}
 		return nil, failure
 	}
-	s.Body(got.Body)
 	digest.Write(got.Body)
 	answer := rules.Answer{Status: got.Status}
 	answer.Body, _ = canon.Parse(bytes.TrimPrefix(got.Body, []byte("\uFEFF"))) // nil where it is not JSON

@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -73,10 +74,11 @@ func (s *source) askCanary(ctx context.Context, q lookup.Question, seen *lookup.
 	switch {
 	case found.Problem != lookup.NoProblem:
 		seen.Problem, seen.Detail, seen.RetryAfter, seen.Status = lookup.CanaryFailed, string(found.Problem), found.RetryAfter, found.Status
-	case found.World != seen.World:
+	case found.World != seen.World && found.World != "" && seen.World != "":
 		seen.Problem, seen.Detail = lookup.CanaryFailed, "it is in another world"
 	default:
 		seen.Canary = len(found.Hits) > 0
+		seen.World = cmp.Or(seen.World, found.World) // a "not found" rarely says where
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 	Patience = 10 * time.Second // from dialling to the answer's last byte
 )
 
-// ErrTooLarge is returned for an answer longer than [MaxBody]; what was read is dropped.
+// ErrTooLarge is returned for an answer longer than [MaxBody], with so much of it.
 var ErrTooLarge = errors.New("the answer is larger than 1 MiB")
 
 // Client sends requests. Safe for concurrent use.
@@ -88,6 +88,7 @@ func (c *Client) Do(ctx context.Context, r *http.Request) (Response, error) {
 	case err != nil:
 		return answer, cause(ctx, err)
 	case len(body) > MaxBody:
+		answer.Body = body[:MaxBody]
 		return answer, ErrTooLarge
 	}
 	answer.Body = body
