@@ -51,6 +51,7 @@ func New(o Options) (*echo.Echo, error) {
 		accessLog(o.Log),
 		securityHeaders,
 		recoverPanics,
+		plainAddress,
 		limitBody(o.BodyTimeout),
 		echo.WrapMiddleware(cross.Handler),
 	)

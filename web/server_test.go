@@ -183,6 +183,34 @@ func TestParam(t *testing.T) {
 	}
 }
 
+func TestAddressesThatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	url, _ := start(t, func(e *echo.Echo) {
+		e.GET("/r/:id", func(c echo.Context) error { return c.NoContent(204) })
+	})
+	for path, want := range map[string]int{
+		"/r/a":                    204,
+		"/r/%C3%A9?q=%C3%A9%26+x": 204,
+		"/r/a%00b":                400,
+		"/r/%ff":                  400,
+		"/r/a%2F%00":              400,
+		"/r/a?q=%00":              400,
+		"/r/a?q=%ff":              400,
+		"/r/a?%00=q":              400,
+		"/r/a?p=1&q=%zz":          400,
+		"/r/a?p=1;q=2":            400,
+	} {
+		resp, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+}
+
 func TestErrorsBecomeProblemsWithoutTheirCause(t *testing.T) {
 	t.Parallel()
 	url, log := start(t, func(e *echo.Echo) {

@@ -52,14 +52,19 @@ const (
 	secondToken   = "qp_test-operator-token-2"
 )
 
-func start(t *testing.T) *live {
+// start starts it; changes are to how it logs and how long it waits for a body.
+func start(t *testing.T, changes ...func(*web.Options)) *live {
 	t.Helper()
+	options := web.Options{Log: slog.New(slog.DiscardHandler)}
+	for _, change := range changes {
+		change(&options)
+	}
 	db := ledgertest.New(t)
 	p, mistakes := policy.Load("quittance.yaml", []byte(livePolicy))
 	if p == nil {
 		t.Fatal(mistakes)
 	}
-	engine, err := effects.New(t.Context(), db, p, notify.NewHub(), slog.New(slog.DiscardHandler))
+	engine, err := effects.New(t.Context(), db, p, notify.NewHub(), options.Log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +75,7 @@ func start(t *testing.T) *live {
 		must(t, err)
 		must(t, l.access.AddPersonToken(t.Context(), id, "test", token, 0))
 	}
-	e, err := web.New(web.Options{Log: slog.New(slog.DiscardHandler)})
+	e, err := web.New(options)
 	must(t, err)
 	must(t, api.Register(e, api.Options{Engine: engine, Access: l.access, Version: "test"}))
 

@@ -20,6 +20,9 @@ const MaxWait = 60 * time.Second
 // Run reads a run. With wait > 0 a paused run is answered when it may go on, or as
 // it is after wait; a release that is due meanwhile is applied at its time.
 func (e *Engine) Run(ctx context.Context, account int64, runID string, wait time.Duration) (RunView, error) {
+	if r := limited("/run_id", runID, 512); r != nil {
+		return RunView{}, r
+	}
 	until := time.Now().Add(min(wait, MaxWait))
 	for {
 		row, err := runs.Get(ctx, e.db, account, runID)
@@ -151,6 +154,9 @@ func (e *Engine) SaveCheckpoint(ctx context.Context, account int64, runID, lease
 
 // Checkpoint reads the one saved last by the highest epoch.
 func (e *Engine) Checkpoint(ctx context.Context, account int64, runID string) (Checkpoint, error) {
+	if r := limited("/run_id", runID, 512); r != nil {
+		return Checkpoint{}, r
+	}
 	row, err := runs.Get(ctx, e.db, account, runID)
 	if errors.Is(err, ledger.ErrNotFound) {
 		return Checkpoint{}, &Refusal{Code: CodeNotFound, RunID: runID, Detail: "There is no such run."}
