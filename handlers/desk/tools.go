@@ -30,10 +30,14 @@ func toolCard(t *policy.Tool) views.Tool {
 		mark("plain", "Not guarded")
 	}
 	if t.Observe() {
-		mark("info", "Observed only")
+		mark("plain", "Observe is not acted upon yet: enforced")
 	}
-	if !t.HasLookup() && t.Guarded() {
-		mark("unknown", "Blind: no look-up")
+	if t.Guarded() {
+		if t.HasLookup() {
+			mark("unknown", "Blind: its look-up is not asked yet")
+		} else {
+			mark("unknown", "Blind: no look-up")
+		}
 	}
 	fact("An attempt is sent within", exactly(t.Deadline))
 	if d, declared := t.LandsWithin(); declared {
@@ -43,7 +47,7 @@ func toolCard(t *policy.Tool) views.Tool {
 	}
 	fact("The same call again in a run", map[policy.Repeat]string{policy.RepeatHold: "held for a person", policy.RepeatAllow: "allowed"}[t.Repeat])
 	if t.OnUnknown == policy.OnUnknownSameKey {
-		fact("When the outcome is unknown", "sent again with the vendor's key")
+		fact("When the outcome is unknown", "same_key is not acted upon yet: the run pauses")
 	}
 	if len(t.Volatile) > 0 {
 		fact("Left out of the key", strings.Join(t.Volatile, ", "))

@@ -51,7 +51,7 @@ func (e *Engine) viewOf(d *store.Detail) EffectView {
 		Arguments: []byte(d.ArgumentText), Result: bytesOf(d.Result), Error: bytesOf(d.Error), Reference: d.Reference, SameAs: d.SameAs,
 		RepeatOf: d.RepeatOf, DecidedBy: string(d.DecidedBy), ReleaseAt: d.ReleaseAt.Time, Released: d.Released, UsedAt: d.UsedAt.Time,
 		Moment: d.Moment.Time, Early: d.Early, OpenedAt: d.OpenedAt.Time, WaitingSince: d.WaitingSince.Time,
-		Blind: !e.Policy().Tool(d.Tool).HasLookup(),
+		Blind: e.Blind(d.Tool),
 	}
 	v.Amount, _ = moneyOf(&d.Row)
 	if d.ResultSize > 0 || d.ResultDigest != nil {
@@ -198,7 +198,7 @@ func (e *Engine) queueItem(x queue.Item) QueueItem {
 		EffectID: x.ID, RunID: x.RunID, Agent: x.Agent, Account: x.Account, Tool: x.Tool, BusinessKey: x.BusinessKey, Summary: x.Summary,
 		Amount: amount, State: x.State, Why: x.Why, Version: x.Version, Attempts: x.Attempts, Refused: x.Refused,
 		WaitingSince: x.WaitingSince.Time, Waiting: x.Now.Sub(x.WaitingSince.Time), Contradicted: x.Contradictions > 0, SecondWaits: x.Proposed,
-		Confirm: x.Early, Known: known(x, !t.HasLookup()), Overdue: x.Now.Sub(x.WaitingSince.Time) > t.OverdueAfter,
+		Confirm: x.Early, Known: known(x, e.Blind(x.Tool)), Overdue: x.Now.Sub(x.WaitingSince.Time) > t.OverdueAfter,
 	}
 }
 
