@@ -23,6 +23,10 @@ bench: ## Measure begin and finish against the bare commit and the hand-written 
 	@script/setup
 	go run ./cmd/bench
 
+bench-desk: ## Measure the pages over a million effects, and two hundred watchers
+	@script/setup test
+	go test -run '^$$' -bench 'Desk|Watchers' -benchtime 100x -timeout 60m ./handlers/desk
+
 build: ## Build bin/quittance
 	go build -o bin/quittance ./cmd/quittance
 
@@ -43,4 +47,4 @@ lint: ## Check formatting, vet and staticcheck
 vuln: ## Look for known vulnerabilities in the dependencies (needs the network)
 	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
-.PHONY: help setup demo test bench build serve generate fmt lint vuln
+.PHONY: help setup demo test bench bench-desk build serve generate fmt lint vuln

@@ -86,8 +86,34 @@ func TestPages(t *testing.T) {
 				if look.Width != 320 && (look.Width == 0 || !look.Dark) { // each scheme and each layout once
 					accessible(t, p)
 				}
-				picture(t, p, x.name+"-"+name, name != "wide" || x.name != "queue")
+				picture(t, p, x.name+"-"+name, name != "wide")
 			}
 		})
 	}
+}
+
+// TestFewAndMany: an empty queue says that the machine lives; one row and many fit too.
+func TestFewAndMany(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.page(browsertest.Look{}, "petra", "/")
+	see(t, p, "Nothing waits for a person")
+	see(t, p, "Checked")
+	accessible(t, p)
+	picture(t, p, "empty", false)
+	w.interrupted("run-ap-1", "send_payment", pay("Birch Supply", "INV-1", "20.00", "USD"))
+	goTo(t, w, p, "/")
+	picture(t, p, "one", false)
+	w.seed(1000, 900)
+	goTo(t, w, p, "/")
+	see(t, p, "Next page")
+	fits(t, p)
+	picture(t, p, "many", true)
+	goTo(t, w, p, "/sign-in")
+	out := browsertest.Browser(t, browsertest.Look{})
+	door, err := out.NewPage()
+	must(t, err)
+	goTo(t, w, door, "/sign-in")
+	accessible(t, door)
+	picture(t, door, "sign-in", false)
 }

@@ -15,7 +15,7 @@ func (w *world) seed(total, open int) {
 		fmt.Sprintf(`CREATE UNLOGGED TABLE seed AS
 			SELECT gen_random_uuid() AS id, i, i > %[1]d - %[2]d AS open, r.id AS run
 			FROM generate_series(1, %[1]d) AS i
-			JOIN (SELECT id, row_number() OVER () - 1 AS n FROM runs WHERE account_id = %[3]d AND run_id LIKE 'run-%%') AS r ON r.n = i %% %[4]d`, total, open, w.account, runs),
+			JOIN (SELECT id, row_number() OVER () - 1 AS n FROM runs WHERE account_id = %[3]d AND agent LIKE 'agent-%%') AS r ON r.n = i %% %[4]d`, total, open, w.account, runs),
 		fmt.Sprintf(`INSERT INTO effects (id, account_id, run_id, key, tool, occurrence, arguments, call_digest, business_key, claim, call_claim, summary,
 				amount, currency, decimals, opened_at, state, why, version, attempts, fence, deadline, decided_by, release_at, released, used_at, waiting_since, changed_at)
 			SELECT id, %d, run, sha256(i::text::bytea), 'tool-' || i %% 40, 1, '{"vendor":"Vendor ' || i %% 5000 || '","invoice":"INV-' || i || '"}',
