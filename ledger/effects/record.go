@@ -180,3 +180,18 @@ func ContradictionsOf(ctx context.Context, r ledger.Reader, effect string) ([]Co
 	}
 	return rows, nil
 }
+
+// Observed tells whether an agent's finish like this one is on record already: the same
+// effect, fence, verdict and reference.
+func Observed(ctx context.Context, r ledger.Reader, v Evidence) (bool, error) {
+	var found bool
+	err := r.Get(ctx, &found, `
+		SELECT EXISTS (
+			SELECT 1 FROM evidence
+			WHERE effect_id = $1::uuid AND source IN ('agent','late_agent') AND COALESCE(fence, 0) = $2 AND verdict = $3
+			AND COALESCE(reference, '') = $4)`, v.Effect, v.Fence, v.Verdict, v.Reference)
+	if err != nil {
+		return false, fmt.Errorf("couldn't look for a finish heard before: %w", err)
+	}
+	return found, nil
+}

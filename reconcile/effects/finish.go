@@ -51,7 +51,7 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 		}
 	}
 	ev := w.finishEvent(p, x, owned)
-	if known, err := w.contradictedBefore(ctx, x, ev, f); known || err != nil {
+	if known, err := w.heardBefore(ctx, x, ev, f); known || err != nil {
 		p.refuse(staleFence(x))
 		return err
 	}
@@ -101,14 +101,20 @@ func staleFence(x *effect) *Refusal {
 		Detail: "The effect is not open to this finish any more. It is kept as evidence."}
 }
 
-// contradictedBefore tells whether the finish only repeats one that is on record as a
-// contradiction. A spool sends again what it got no answer to: that is no second
-// incident, and nothing to acknowledge once more.
-func (w *work) contradictedBefore(ctx context.Context, x *effect, ev finishEvent, f *Finish) (bool, error) {
-	if !Next(x.facts(), ev.Event).Contradiction {
+// heardBefore tells whether the finish only repeats one that is on record as a
+// contradiction, or that reopened what a person had decided. A spool sends again what
+// it got no answer to: that is no second incident, nothing to acknowledge once more,
+// and no reason to close what the first one left for a person.
+func (w *work) heardBefore(ctx context.Context, x *effect, ev finishEvent, f *Finish) (bool, error) {
+	reopened := x.State == Interrupted && x.Why == WhyContradicted
+	if !reopened && !Next(x.facts(), ev.Event).Contradiction {
 		return false, nil
 	}
-	return store.Contradicted(ctx, w.tx, store.Evidence{Effect: x.ID, Fence: f.Fence, Verdict: ev.verdict(), Reference: f.Reference})
+	same := store.Evidence{Effect: x.ID, Fence: f.Fence, Verdict: ev.verdict(), Reference: f.Reference}
+	if reopened {
+		return store.Observed(ctx, w.tx, same)
+	}
+	return store.Contradicted(ctx, w.tx, same)
 }
 
 // again keeps a text once more when its tool has pointers of its own to redact.

@@ -196,7 +196,10 @@ func TestCloseRules(t *testing.T) {
 	w.wantOwner(b.EffectID, "")
 	w.wantRefusal(w.begin(l, "send_payment", invoice), effects.CodeRunClosed)
 	wantErr(t, w.openErr("a", "pod-2", "x"), effects.CodeRunClosed)
-	wantErr(t, closeRun(l, "failed"), effects.CodeRunClosed)
+	if err := closeRun(l, "failed"); err != nil {
+		t.Fatalf("the same close again: %v", err)
+	}
+	wantErr(t, closeRun(l, "finished"), effects.CodeRunClosed)
 	_, err := w.Undo(t.Context(), w.person, effects.Undo{EffectID: b.EffectID, Note: "no"})
 	wantErr(t, err, effects.CodeNotAllowed)
 }
