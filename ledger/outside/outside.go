@@ -48,6 +48,18 @@ func Open(dsn string) (*DB, error) {
 	return db, nil
 }
 
+// Forget closes a pool and lets a later [Open] make another.
+func Forget(db *DB) {
+	mu.Lock()
+	defer mu.Unlock()
+	for dsn, known := range open {
+		if known == db {
+			delete(open, dsn)
+		}
+	}
+	_ = db.pool.Close()
+}
+
 // maxBytes bounds what is kept of one answer.
 const maxBytes = 1 << 20
 

@@ -100,18 +100,29 @@ func Read(b *block.Block) lookup.Source {
 }
 
 // defaults are the rules that Stripe's documentation gives: its amounts are in the smallest
-// unit and its currencies in small letters. Only "canceled" can never change back.
+// unit and its currencies in small letters. Only "canceled"
+// can never change back.
 func (s *source) defaults(b *block.Block, metadata string) {
 	if s.id != nil {
 		b.Default("found", "[body].filter(o, o.id == "+expression(s.id)+")")
 		b.Default("not_found", `status == 404 && body.error.code == "resource_missing"`)
-		b.Default("world_seen", `body.livemode ? "live" : "sandbox"`)
+		if s.path != "refunds" { // which do not say
+			b.Default("world_seen", `body.livemode ? "live" : "sandbox"`)
+		}
 	} else {
 		b.Default("found", fmt.Sprintf("body.data.filter(o, o.?metadata[?%q].orValue('') == effect.vendor_key)", metadata))
 	}
 	b.Default("ours", "true") // found by our own key, or by the id that the call names
-	b.Default("match", `same_amount(hit.amount, "minor") && hit.currency == effect.currency.lowerAscii()`)
-	b.Default("final", `hit.status == "succeeded"`)
+	match, final := `same_amount(hit.amount, "minor") && hit.currency == effect.currency.lowerAscii()`, `hit.status == "succeeded"`
+	switch s.path {
+	case "payment_intents": // a part of it may have been captured; before that nothing was
+		match += ` && (hit.status != "succeeded" || same_amount(hit.amount_received, "minor"))`
+	case "charges": // an authorization succeeds, and takes nothing yet
+		match += ` && (!hit.captured || same_amount(hit.amount_captured, "minor"))`
+		final += " && hit.captured"
+	}
+	b.Default("match", match)
+	b.Default("final", final)
 	b.Default("never", `hit.status == "canceled"`)
 	b.Default("reversed", "hit.?refunded.orValue(false)")
 	b.Default("reference", "hit.id")
