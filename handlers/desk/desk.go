@@ -46,6 +46,7 @@ type Desk struct {
 	public  string
 	version string
 	began   time.Time
+	names   names
 }
 
 // Register puts every page on e.

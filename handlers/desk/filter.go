@@ -21,7 +21,6 @@ type filter struct {
 	from, to                          string // days in zone
 	zone                              *time.Location
 	cursor                            string
-	problem                           string
 }
 
 var filterNames = []string{"q", "tool", "agent", "run", "key", "state", "age", "currency", "least", "most", "closed", "from", "to"}

@@ -42,7 +42,7 @@ func see(t testing.TB, p playwright.Page, text string) {
 	t.Helper()
 	err := p.GetByText(text).First().WaitFor()
 	if err != nil {
-		body, _ := p.InnerText("body")
+		body, _ := p.Locator("body").InnerText()
 		t.Fatalf("the page does not say %q:\n%s", text, body)
 	}
 }

@@ -57,7 +57,7 @@ func TestLiveForm(t *testing.T) {
 	see(t, p, "Half a sentence")
 	other := w.page(browsertest.Look{}, "quentin", "/effects/"+id)
 	see(t, other, "You gave this verdict")
-	if body, _ := other.InnerText("body"); strings.Contains(body, "Half a sentence") {
+	if body, _ := other.Locator("body").InnerText(); strings.Contains(body, "Half a sentence") {
 		t.Error("another person is shown the draft")
 	}
 }

@@ -1,12 +1,11 @@
 package desk
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
-	"time"
 
+	"quittance/ledger/money"
 	"quittance/ledger/queue"
 	"quittance/reconcile/effects"
 	"quittance/views"
@@ -15,10 +14,6 @@ import (
 
 // pageRows is how many rows a page of a list has.
 const pageRows = 50
-
-// namesOffered is how many tools or agents the filter offers to complete; any other
-// can be typed.
-const namesOffered = 1000
 
 func (d *Desk) queue(r *request) error {
 	f := parseFilter(r.QueryParams(), r.zone)
@@ -40,7 +35,7 @@ func (d *Desk) queue(r *request) error {
 	}
 	counted := true
 	if problem == "" {
-		if sums, counted, err = d.sums(r, q, f); err != nil {
+		if sums, counted, err = d.sums(r, q, f, rows); err != nil {
 			return err
 		}
 	}
@@ -67,26 +62,38 @@ func (d *Desk) queue(r *request) error {
 	return web.Render(r.Context, status, views.QueuePage(view))
 }
 
-// sumsPatience is how long a page waits for the sums of a filter; without them it says
-// that they are still counted, and where.
-const sumsPatience = 8 * time.Millisecond
-
 // sums are the numbers over what the query matches. Those of a filter have to be
-// counted: the page does not wait for them unless it is asked to.
-func (d *Desk) sums(r *request, q effects.QueueQuery, f filter) (s effects.QueueSums, counted bool, err error) {
-	ctx := r.ctx()
-	if !f.empty() && !r.asked("count") {
-		short, cancel := context.WithTimeout(ctx, sumsPatience)
-		defer cancel()
-		ctx = short
+// counted, unless all of it is on this page: the page does not wait for that, it leaves
+// a link by which it is counted (counted is false).
+func (d *Desk) sums(r *request, q effects.QueueQuery, f filter, rows effects.QueuePage) (s effects.QueueSums, counted bool, err error) {
+	if f.empty() || r.asked("count") {
+		s, err = d.engine.QueueSums(r.ctx(), q)
+		return s, true, err
 	}
-	s, err = d.engine.QueueSums(ctx, q)
-	if err != nil && ctx.Err() != nil && r.ctx().Err() == nil {
-		// The numbers beside the views cost nothing: they are shown all the same.
-		s, err = d.engine.QueueSums(r.ctx(), effects.QueueQuery{})
+	if s, err = d.engine.QueueSums(r.ctx(), effects.QueueQuery{}); err != nil {
 		return s, false, err
 	}
-	return s, true, err
+	if f.cursor != "" || rows.Next != "" {
+		return s, false, nil
+	}
+	s.Effects, s.AtStake, s.More = int64(len(rows.Items)), nil, false
+	for _, x := range rows.Items {
+		if x.Amount != nil {
+			s.AtStake = addTo(s.AtStake, *x.Amount)
+		}
+	}
+	return s, true, nil
+}
+
+// addTo adds an amount to the sum of its own asset.
+func addTo(sums []money.Amount, a money.Amount) []money.Amount {
+	for i := range sums {
+		if total, err := sums[i].Add(a); err == nil {
+			sums[i] = total
+			return sums
+		}
+	}
+	return append(sums, a)
 }
 
 // queueView is the page without its rows.
@@ -95,7 +102,7 @@ func (d *Desk) queueView(r *request, f filter, sums effects.QueueSums) (v views.
 		return v, err
 	}
 	v.Live = "/events"
-	names, err := queue.NamesWaiting(r.ctx(), d.db, namesOffered)
+	names, err := d.names.get(r.ctx(), d.db)
 	if err != nil {
 		return v, err
 	}

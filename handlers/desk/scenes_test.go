@@ -1,11 +1,9 @@
 package desk_test
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"quittance/ledger"
 	"quittance/ledger/desk"
 	"quittance/reconcile/effects"
 )
@@ -97,14 +95,6 @@ func (w *world) many(n int) {
 	w.t.Helper()
 	for i := range n {
 		w.interrupted(fmt.Sprintf("run-bulk-%04d", i), "send_email", fmt.Sprintf(`{"to":"user%d@example.com","subject":"notice"}`, i))
-	}
-}
-
-// inTx runs a statement of the ledger for a test.
-func (w *world) inTx(f func(ctx context.Context, tx *ledger.Tx) error) {
-	w.t.Helper()
-	if err := w.db.InTx(w.t.Context(), f); err != nil {
-		w.t.Fatal(err)
 	}
 }
 

@@ -61,7 +61,6 @@ type world struct {
 	quentin effects.Person // operator
 	ada     effects.Person // admin, with every role
 	vera    effects.Person // viewer
-	log     *strings.Builder
 }
 
 const password = "correct horse battery staple"
