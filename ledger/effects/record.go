@@ -114,6 +114,18 @@ func Contradicted(ctx context.Context, r ledger.Reader, v Evidence) (found bool,
 	return found, nil
 }
 
+// TakenBefore tells whether a finish by an earlier attempt than the one of this fence
+// is on record, taken and under another reference.
+func TakenBefore(ctx context.Context, r ledger.Reader, effect string, fence int64, reference string) (found bool, err error) {
+	err = r.Get(ctx, &found, `
+		SELECT EXISTS (SELECT 1 FROM evidence v WHERE v.effect_id = $1::uuid AND v.source IN ('agent','late_agent')
+			AND v.verdict = 'taken' AND v.fence < $2 AND v.reference <> $3)`, effect, fence, reference)
+	if err != nil {
+		return false, fmt.Errorf("couldn't look for an earlier finish: %w", err)
+	}
+	return found, nil
+}
+
 // Acknowledge closes every open contradiction of an effect and says how many.
 func Acknowledge(ctx context.Context, tx *ledger.Tx, effect string, at time.Time, person int64, note string, recovery bool) (int, error) {
 	word := "no"

@@ -51,6 +51,11 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 		}
 	}
 	ev := w.finishEvent(p, x, owned)
+	another, err := w.anotherObject(ctx, x, ev, f)
+	if err != nil {
+		return err
+	}
+	ev.TwoClaim = ev.TwoClaim || another
 	if known, err := w.heardBefore(ctx, x, ev, f); known || err != nil {
 		p.refuse(staleFence(x))
 		return err
@@ -83,7 +88,9 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 			Effect: x.ID, Source: evidenceSource(ev), Fence: f.Fence, Verdict: ev.verdict(), Reference: f.Reference,
 			Seen: storable(f.Outcome), Data: p.failure.text,
 		})
-		if m.Contradiction {
+		if m.Contradiction && another {
+			w.contradicted(x, "earlier_attempt_taken", id)
+		} else if m.Contradiction {
 			w.contradicted(x, contradictionKind(m), id)
 		}
 	}
@@ -115,6 +122,21 @@ func (w *work) heardBefore(ctx context.Context, x *effect, ev finishEvent, f *Fi
 		return store.Observed(ctx, w.tx, same)
 	}
 	return store.Contradicted(ctx, w.tx, same)
+}
+
+// anotherObject tells whether the last attempt took effect under another reference than
+// an earlier one. While an earlier one was the only one heard of, both could be one
+// object of the same vendor key; with the second reference they cannot.
+func (w *work) anotherObject(ctx context.Context, x *effect, ev finishEvent, f *Finish) (bool, error) {
+	if !ev.last || ev.Word != WordTaken || f.Reference == "" || x.Attempts < 2 {
+		return false, nil
+	}
+	for _, v := range w.evidence { // of this batch
+		if v.Effect == x.ID && v.Verdict == "taken" && v.Fence != 0 && v.Fence < x.Fence && v.Reference != "" && v.Reference != f.Reference {
+			return true, nil
+		}
+	}
+	return store.TakenBefore(ctx, w.tx, x.ID, x.Fence, f.Reference)
 }
 
 // again keeps a text once more when its tool has pointers of its own to redact.

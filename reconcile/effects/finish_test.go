@@ -137,6 +137,63 @@ func TestLateAgentAfterEachVerdict(t *testing.T) {
 	}
 }
 
+// Two attempts under one vendor key are one object, unless their references say
+// otherwise; and then whichever of the two is heard of last says it.
+func TestTwoAttemptsUnderOneVendorKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+release: {hold: 0s, not_taken_hold: 0s}
+tools:
+  send_payment: {business_key: "{vendor}/{invoice}", vendor_key: {life: 24h}}
+`)
+	for _, c := range []struct {
+		name           string
+		first, second  string // references
+		secondFirst    bool   // it is heard of first
+		batch          bool   // both come in one batch
+		contradictions int
+	}{
+		{name: "one object", first: "po_1", second: "po_1"},
+		{name: "one object, second first", first: "po_2", second: "po_2", secondFirst: true},
+		{name: "one without a name", second: "po_3"},
+		{name: "two objects", first: "po_4", second: "po_5", contradictions: 1},
+		{name: "two objects, second first", first: "po_6", second: "po_7", secondFirst: true, contradictions: 1},
+		{name: "two objects in a batch", first: "po_8", second: "po_9", batch: true, contradictions: 1},
+	} {
+		args := pay(c.name, "10.00")
+		_, one := w.interrupted(c.name, "send_payment", args)
+		w.passDeadline(one.EffectID)
+		w.must(w.person, effects.Decide{EffectID: one.EffectID, Verdict: effects.VerdictNotTaken})
+		two := w.proceed(w.open(c.name, "pod-2"), "send_payment", args)
+		ops := []effects.Op{
+			{Finish: &effects.Finish{Account: w.account, EffectID: one.EffectID, Fence: one.Fence, Outcome: "taken", Reference: c.first}},
+			{Finish: &effects.Finish{Account: w.account, EffectID: two.EffectID, Fence: two.Fence, Outcome: "taken", Reference: c.second}},
+		}
+		if c.secondFirst {
+			ops[0], ops[1] = ops[1], ops[0]
+		}
+		if c.batch {
+			if _, err := w.Apply(t.Context(), ops); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			for _, op := range ops {
+				w.op(op)
+			}
+		}
+		v := w.effect(two.EffectID)
+		if v.State != "taken" || v.Reference != c.second {
+			t.Errorf("%s: %s, %q", c.name, v.State, v.Reference)
+		}
+		w.contradicted(two.EffectID, c.contradictions, c.contradictions)
+		for _, k := range v.Contradictions {
+			if k.Kind != "earlier_attempt_taken" {
+				t.Errorf("%s: %s", c.name, k.Kind)
+			}
+		}
+	}
+}
+
 func TestFinishWithoutAnIntent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fastRelease)

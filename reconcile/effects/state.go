@@ -83,7 +83,7 @@ type Event struct {
 
 	// Finish and look-up.
 	OtherRef bool // names another reference than the one on record
-	TwoClaim bool // another begun effect, neither failed nor cancelled, holds the claim
+	TwoClaim bool // it happened twice: another begun effect, neither failed nor cancelled, holds the claim, or an earlier attempt had another reference
 
 	// Look-up.
 	Found      Found
