@@ -60,6 +60,18 @@ type Answer struct {
 	Read Read
 }
 
+// Stopping are the records that stop a decision for "not taken" or "stop": whatever was
+// found, unless it is another effect's, a person said that it is not ours, or it is
+// cancelled for good.
+func (a Answer) Stopping() (list []Judged) {
+	for _, h := range a.Hits {
+		if !h.Foreign && !h.Never {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
 // Judged is a hit and whose it is.
 type Judged struct {
 	Hit

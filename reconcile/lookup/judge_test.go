@@ -331,3 +331,34 @@ func TestThePageIsToldWhenItCanBeProven(t *testing.T) {
 		t.Errorf("forgotten by then, and yet %s", a.Earliest)
 	}
 }
+
+// What was found stands in the way of "not taken" by its name, final or not, until a person
+// says of it that it is not ours.
+func TestBC107_WhatWasFoundStopsNotTaken(t *testing.T) {
+	t.Parallel()
+	for name, h := range map[string]lookup.Hit{
+		"final": {Reference: "tr_552", Match: true, Final: true}, "moving": {Reference: "tr_552", Match: true},
+		"another amount": {Reference: "tr_552", Final: true}, "possible": {Reference: "tr_552", Possible: true},
+	} {
+		q, s := question(), nothing()
+		s.Hits = []lookup.Hit{h, {Reference: "others", Match: true, Final: true}, {Reference: "tr_9", Never: true}}
+		if stopping := lookup.Judge(q, terms(), s, nil).Stopping(); len(stopping) != 1 || stopping[0].Reference != "tr_552" {
+			t.Errorf("%s: stopped by %+v", name, stopping)
+		}
+		q.Owned["tr_552"] = ""
+		if stopping := lookup.Judge(q, terms(), s, nil).Stopping(); len(stopping) != 0 {
+			t.Errorf("%s, named as not ours: stopped by %+v", name, stopping)
+		}
+	}
+}
+
+// What still moves is said, and proves nothing either way.
+func TestBC111_WhatStillMovesIsSaid(t *testing.T) {
+	t.Parallel()
+	s := nothing()
+	s.Hits = []lookup.Hit{{Reference: "tr_5", Match: true, State: "processing"}}
+	a := lookup.Judge(question(), terms(), s, []lookup.Read{good(noon.Add(30 * time.Minute))})
+	if a.Verdict != lookup.Inconclusive || a.Reason != lookup.NotFinal || a.Free != 1 || a.Hits[0].State != "processing" {
+		t.Errorf("%q %s, %+v", a.Verdict, a.Reason, a.Hits)
+	}
+}

@@ -101,11 +101,11 @@ const window = 64 << 10
 
 // clean redacts and then cuts, so that no half of a secret is left.
 func clean(raw []byte, most int, mask func(string) string, redactor *redact.Redactor) string {
-	text := string(raw)
+	text := mask(string(raw)) // all of it: masking what was cut would leave the half at the end
 	if len(text) > window {
 		text = text[:window]
 	}
-	text = mask(strings.ToValidUTF8(text, "\uFFFD"))
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	if safe, _, err := redactor.JSON([]byte(text), nil, nil); err == nil {
 		text = string(safe)
 	} else {

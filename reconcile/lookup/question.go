@@ -34,9 +34,20 @@ type Question struct {
 	// its reference; a hit without our own key could be that one's.
 	Unreferenced bool
 	// Owned are references that are not ours, by the effect that each proves; "" for those
-	// that a person said are none of ours. They are read after the answer came: see
-	// [Seen.References].
+	// that a person said are none of ours. Those of effects with the same business key are
+	// known before asking; those of what was found ([Seen.References]) are added before judging.
 	Owned map[string]string
+}
+
+// Absent says whether nothing that was found may be this effect, as far as is known before
+// judging: then a source whose absence is proof asks for its canary.
+func (q *Question) Absent(s *Seen) bool {
+	for _, h := range s.Hits {
+		if _, owned := q.Owned[h.Reference]; (!owned || h.Reference == "") && !h.Never {
+			return false
+		}
+	}
+	return s.Complete
 }
 
 // Attempt is one try at performing the effect. Times are the database's.

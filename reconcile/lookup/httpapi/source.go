@@ -33,10 +33,10 @@ func (s *source) Host() string { return s.host }
 // Mask replaces the source's secrets.
 func (s *source) Mask(text string) string { return s.secrets.Mask(text) }
 
-// Ask reads the whole answer, and the canary where nothing was found and absence is proof.
+// Ask reads the whole answer, and the canary where nothing of ours was found and absence is proof.
 func (s *source) Ask(ctx context.Context, q lookup.Question) lookup.Seen {
 	seen := s.look(ctx, q, s.fetcher)
-	if len(seen.Hits) == 0 && seen.Complete && s.absence && s.canary != nil {
+	if s.absence && s.canary != nil && q.Absent(&seen) {
 		s.askCanary(ctx, q, &seen)
 	}
 	return seen

@@ -345,3 +345,21 @@ func TestCancelledForGood(t *testing.T) {
 	a, _ = w.ask()
 	want(t, a, lookup.Inconclusive, lookup.NotYet)
 }
+
+// The same call was made before: its record is that effect's, and what is missing beside it
+// is missing.
+func TestARecordOfAnotherEffectIsNoHit(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	w.bank.Put(simulator.Payment{ID: "tr_last_month", Reference: "INV-9", Amount: 420000, Currency: "USD", To: "DE02", Status: "booked"})
+	w.owned["tr_last_month"] = "e0"
+	w.pass(time.Hour)
+	a, seen := w.ask()
+	want(t, a, lookup.Inconclusive, lookup.NotYet)
+	if !seen.Canary || len(a.Hits) != 1 || !a.Hits[0].Foreign || a.Hits[0].Owner != "e0" {
+		t.Errorf("canary %v, %+v", seen.Canary, a.Hits)
+	}
+	w.pass(lookup.Apart)
+	a, _ = w.ask()
+	want(t, a, lookup.NotTaken, lookup.Absent)
+}

@@ -102,10 +102,10 @@ func (s *source) Host() string { return "sql:" + s.name }
 // Mask has nothing to do: a connection's address is in no question and no answer.
 func (s *source) Mask(text string) string { return text }
 
-// Ask runs the statement, and once more for the canary where nothing was found.
+// Ask runs the statement, and once more for the canary where nothing of ours was found.
 func (s *source) Ask(ctx context.Context, q lookup.Question) lookup.Seen {
 	seen := s.look(ctx, q, s.rules.For(q))
-	if len(seen.Hits) > 0 || !seen.Complete || !s.absence || s.canary == "" {
+	if !s.absence || s.canary == "" || !q.Absent(&seen) {
 		return seen
 	}
 	asked := q

@@ -25,7 +25,7 @@ func (s *source) Mask(text string) string { return s.secrets.Mask(text) }
 // Ask reads the object, or the list since our first attempt, to its end.
 func (s *source) Ask(ctx context.Context, q lookup.Question) lookup.Seen {
 	seen := s.look(ctx, q, s.fetcher)
-	if len(seen.Hits) == 0 && seen.Complete && s.absence {
+	if s.absence && q.Absent(&seen) {
 		s.askCanary(ctx, &seen)
 	}
 	return seen
