@@ -98,6 +98,9 @@ func TestTakenNeedsAMatch(t *testing.T) {
 				if (a.Verdict == lookup.Taken) != want {
 					t.Fatalf("%+v and %+v, flags %05b: %s (%s), want taken %v", h, other, flags, a.Verdict, a.Reason, want)
 				}
+				if i > 0 && counts(h) && counts(other) && s.Complete && s.World == "live" && s.Problem == lookup.NoProblem && a.Reason != lookup.Multiple {
+					t.Fatalf("%+v and %+v: %s, want multiple", h, other, a.Reason)
+				}
 				if want {
 					taken++
 					if a.Reference != "tr_1" && a.Reference != "tr_2" || a.Free != 1 {
@@ -227,9 +230,11 @@ func TestOneRecordSeenTwiceIsOneAndProvesTheLess(t *testing.T) {
 		t.Errorf("%s, %d free", a.Verdict, a.Free)
 	}
 	again.Final = false
-	s.Hits = []lookup.Hit{hit(), again}
-	if a := lookup.Judge(question(), terms(), s, nil); a.Reason != lookup.NotFinal {
-		t.Errorf("%s", a.Reason)
+	for _, hits := range [][]lookup.Hit{{hit(), again}, {again, hit()}} {
+		s.Hits = hits
+		if a := lookup.Judge(question(), terms(), s, nil); a.Reason != lookup.NotFinal {
+			t.Errorf("%s", a.Reason)
+		}
 	}
 	dead := hit()
 	dead.Never, dead.Ours = true, true
@@ -360,5 +365,35 @@ func TestBC111_WhatStillMovesIsSaid(t *testing.T) {
 	a := lookup.Judge(question(), terms(), s, []lookup.Read{good(noon.Add(30 * time.Minute))})
 	if a.Verdict != lookup.Inconclusive || a.Reason != lookup.NotFinal || a.Free != 1 || a.Hits[0].State != "processing" {
 		t.Errorf("%q %s, %+v", a.Verdict, a.Reason, a.Hits)
+	}
+}
+
+// A read counts as negative only by what it saw itself, whatever is known since.
+func TestAReadThatWasNotNegativeNeverBecomesOne(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*lookup.Seen){
+		"no canary": func(s *lookup.Seen) { s.Canary = false }, "half": func(s *lookup.Seen) { s.Complete = false },
+		"sandbox": func(s *lookup.Seen) { s.World = "sandbox" }, "failed": func(s *lookup.Seen) { s.Problem = lookup.TimedOut },
+		"still moving": func(s *lookup.Seen) { s.Hits = []lookup.Hit{{Reference: "tr_5", Match: true}} },
+	} {
+		q, s := question(), nothing()
+		spoil(&s)
+		first := lookup.Judge(q, terms(), s, nil).Read
+		q.AskedAt = q.AskedAt.Add(time.Minute)
+		now := nothing()
+		now.Hits = []lookup.Hit{{Reference: "tr_5", Never: true}} // cancelled by now, and not by our key
+		if a := lookup.Judge(q, terms(), now, []lookup.Read{first}); a.Reason != lookup.NotYet {
+			t.Errorf("%s: %s", name, a.Reason)
+		}
+	}
+}
+
+// An effect that was never sent is not looked up, whatever is found.
+func TestWithoutAnAttemptNothingIsProven(t *testing.T) {
+	t.Parallel()
+	q, s := question(), nothing()
+	q.Attempts, s.Hits = nil, []lookup.Hit{hit()}
+	if a := lookup.Judge(q, terms(), s, nil); a.Verdict != lookup.Inconclusive || a.Reason != lookup.NoAttempt {
+		t.Errorf("%q %s", a.Verdict, a.Reason)
 	}
 }
