@@ -3,7 +3,6 @@ package desk
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -119,38 +118,21 @@ func ClosedPage(ctx context.Context, r ledger.Reader, f ClosedFilter) ([]Closed,
 	return rows, nil
 }
 
-// agentWindow is how much of the log is read at a time.
-const agentWindow = 200
-
-// closedByAgent walks the log backwards: nearly every effect ends this way, and an
-// index for this list would be paid by every finish.
+// closedByAgent walks the effects from the one opened last: their ids are in the order
+// of time, nearly every effect ends this way, and an index for this list would be paid
+// by every finish.
 func closedByAgent(ctx context.Context, r ledger.Reader, f ClosedFilter) (rows []Closed, err error) {
-	upTo := int64(math.MaxInt64)
+	args := []any{f.Limit}
+	where := ""
 	if f.After != nil {
-		if err := r.Get(ctx, &upTo, `SELECT COALESCE(max(id), 0) FROM effect_events WHERE effect_id = $1::uuid`, f.After.ID); err != nil {
-			return nil, fmt.Errorf("couldn't find the place in the log: %w", err)
-		}
+		args = append(args, f.After.ID)
+		where = " AND e.id < $2::uuid"
 	}
-	for len(rows) < f.Limit {
-		var some []Closed
-		err := r.Select(ctx, &some, `
-			SELECT `+closedColumns+`
-			FROM (SELECT id, effect_id, version FROM effect_events WHERE id < $1 ORDER BY id DESC LIMIT $2) AS v
-			-- OFFSET 0 keeps the planner from reading all effects to join them.
-			CROSS JOIN LATERAL (SELECT * FROM effects e WHERE e.id = v.effect_id AND e.version = v.version AND e.decided_by = 'agent' OFFSET 0) AS e`+
-			closedJoins+` ORDER BY v.id DESC LIMIT $3`, upTo, agentWindow, f.Limit-len(rows))
-		if err != nil {
-			return nil, fmt.Errorf("couldn't list what agents finished: %w", err)
-		}
-		rows = append(rows, some...)
-		err = r.Get(ctx, &upTo, `
-			SELECT COALESCE(min(id), 0) FROM (SELECT id FROM effect_events WHERE id < $1 ORDER BY id DESC LIMIT $2) AS v`, upTo, agentWindow)
-		if err != nil {
-			return nil, fmt.Errorf("couldn't walk the log: %w", err)
-		}
-		if upTo == 0 {
-			break
-		}
+	err = r.Select(ctx, &rows, `
+		SELECT `+closedColumns+` FROM effects e`+closedJoins+`
+		WHERE e.decided_by = 'agent'`+where+` ORDER BY e.id DESC LIMIT $1`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't list what agents finished: %w", err)
 	}
 	return rows, nil
 }
