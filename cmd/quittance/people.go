@@ -28,7 +28,11 @@ func (c *peopleAddCmd) Run(ctx context.Context, env environment, out output) err
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(out, "%s is person %d. Make them a token with: quittance token new --person %d\n", c.Name, id, id)
+		where := ""
+		if c.Data != "" && env.DatabaseURL == "" {
+			where = " --data " + c.Data
+		}
+		_, err = fmt.Fprintf(out, "%s is person %d. Make them a token with: quittance token new --person %d%s\n", c.Name, id, id, where)
 		return err
 	})
 }

@@ -70,6 +70,11 @@ func fromLog(v effects.EffectView, log []store.Event, c clock) (lines []told) {
 			if p.State == "held" {
 				l.kind = "held"
 			}
+		case "answered":
+			l.kind, l.title = "ok", "Answered from the record: the agent has the outcome, nothing was sent"
+			if p.State == "cancelled" {
+				l.kind, l.title = "plain", "The agent was told that this must not run"
+			}
 		case "interrupted":
 			l.kind, l.title = "unknown", "Interrupted: what became of it is not known. The run is paused"
 			l.detail = interruptedText(p.Why, p.Cause.Lease, p.Cause.Worker)

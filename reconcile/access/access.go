@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -171,11 +172,21 @@ func (s *Service) add(ctx context.Context, name, token string, life time.Duratio
 			}
 			expires = now.Add(life)
 		}
-		_, err = store.AddToken(ctx, tx, hash[:], token[:6]+"…", name, account, person, expires)
-		if ledger.Constraint(err) == "tokens_hash_key" {
+		id, err := store.AddToken(ctx, tx, hash[:], token[:6]+"…", name, account, person, expires)
+		switch ledger.Constraint(err) {
+		case "tokens_hash_key":
 			return errors.New("this token exists already")
+		case "tokens_person_id_fkey":
+			return fmt.Errorf("there is no person %d", person)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		owner := "account " + strconv.FormatInt(account, 10)
+		if person != 0 {
+			owner = "person " + strconv.FormatInt(person, 10)
+		}
+		return fromShell(ctx, tx, "token.new", "token "+strconv.FormatInt(id, 10), name+", for "+owner)
 	})
 }
 

@@ -167,6 +167,9 @@ func (w *work) step(x *effect, ev Event, kind string, cause any, edit func(m Mov
 	if err := w.move(x, before, after, m, edit); err != nil {
 		return m, err
 	}
+	if m.Reply == ReplyReplay || m.Reply == ReplyCancelled {
+		kind = "answered" // nothing was begun: the agent was told what is on record
+	}
 	return m, w.record(x, kind, cause)
 }
 
