@@ -103,7 +103,7 @@ func (d *Desk) choices(s subject) []views.Choice {
 			views.Choice{Value: "allow", Title: "Yes, it is another one, let it run", Next: d.nextText(s, "allow") + d.secondText(s), Danger: true})
 	}
 	return []views.Choice{
-		{Value: "taken", Title: "Yes, it took effect", Next: "It stays. The agent gets your reference as the result and goes on."},
+		{Value: "taken", Title: "Yes, it took effect", Next: "It stays. The agent gets the result you enter (an empty one otherwise) with your reference, and goes on."},
 		stop, unsure,
 		{Value: "not_taken", Title: "No, send it again", Next: again + d.secondText(s), Danger: true},
 	}
@@ -213,12 +213,34 @@ func lastDecision(s subject) *effects.DecisionView {
 	return nil
 }
 
+// firstOfTwo is who gave the verdict that somebody else then confirmed; "" where one
+// person was enough.
+func firstOfTwo(s subject, decided *effects.DecisionView) (first string) {
+	for i := range s.Decisions {
+		switch x := &s.Decisions[i]; x.Act {
+		case "propose":
+			first = x.Person
+		case "send_back", "undo":
+			first = ""
+		case "decide":
+			if x.ID == decided.ID {
+				return first
+			}
+			first = ""
+		}
+	}
+	return ""
+}
+
 func closedPanel(r *request, s subject) *views.Closed {
 	c := &views.Closed{State: stateOf(s.State, s.Why, false), How: capital("closed " + decidedBy(s.DecidedBy)), At: r.at(s.ReleaseAt)}
 	if x := lastDecision(s); x != nil && s.DecidedBy != "agent" {
 		c.At, c.Note = r.at(x.At), note(x.Note)
 		if x.Person != "" {
 			c.How, c.Who = "Closed by", x.Person
+			if first := firstOfTwo(s, x); first != "" {
+				c.Who = first + ", confirmed by " + x.Person
+			}
 		}
 	}
 	if !s.UsedAt.IsZero() && s.DecidedBy != "agent" && s.DecidedBy != "late_agent" {
