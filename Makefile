@@ -15,6 +15,10 @@ demo: ## See it work: an agent dies after paying and does not pay twice
 	@script/setup
 	go run ./cmd/quittance demo --scripted
 
+desk: ## Be the person: decide at the desk what became of the dead agent's payment
+	@script/setup
+	go run ./cmd/quittance demo
+
 test: ## Run every check and test
 	@script/setup test
 	@script/test
@@ -47,4 +51,4 @@ lint: ## Check formatting, vet and staticcheck
 vuln: ## Look for known vulnerabilities in the dependencies (needs the network)
 	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
-.PHONY: help setup demo test bench bench-desk build serve generate fmt lint vuln
+.PHONY: help setup demo desk test bench bench-desk build serve generate fmt lint vuln

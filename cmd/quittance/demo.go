@@ -14,19 +14,28 @@ import (
 
 // demoCommands are the demo and the programs it starts.
 type demoCommands struct {
-	Demo      demoCmd      `cmd:"" help:"See it work: an agent dies after paying and does not pay twice."`
+	Demo      demoCmd      `cmd:"" help:"See it work: an agent dies after paying, you decide at the desk, and it does not pay twice."`
 	DemoBank  demoBankCmd  `cmd:"" hidden:"" help:"Run the demo's bank."`
 	DemoAgent demoAgentCmd `cmd:"" hidden:"" help:"Run the demo's agent."`
 	DemoGuard demoGuardCmd `cmd:"" hidden:"" help:"End the demo's processes when the demo itself is killed."`
 }
 
 type demoCmd struct {
-	Scripted bool       `help:"Play all of it without a hand, and check every claim." required:""`
+	Scripted bool       `help:"Play all of it without a hand, and check every claim."`
+	Data     string     `help:"Keep the files of the hands-on demo in this folder, which is new or empty." type:"path" placeholder:"DIR"`
 	Fault    bank.Fault `help:"Play it at a bank that lies about its books: the demo must fail." enum:"none,double,forget,merge" default:"none" hidden:""`
 }
 
 // Run plays the demo on a database of its own, whatever DATABASE_URL says.
-func (c *demoCmd) Run(ctx context.Context, out output) error { return demo.Run(ctx, out, c.Fault) }
+func (c *demoCmd) Run(ctx context.Context, out output) error {
+	switch {
+	case !c.Scripted:
+		return demo.Desk(ctx, out, c.Data)
+	case c.Data != "":
+		return usagef("--data is for the hands-on demo: --scripted leaves nothing to keep")
+	}
+	return demo.Run(ctx, out, c.Fault)
+}
 
 type demoBankCmd struct {
 	Listen         string `help:"Address to listen on (${default})." default:"127.0.0.1:8090" placeholder:"HOST:PORT"`

@@ -28,6 +28,7 @@ type Options struct {
 	Out    io.Writer // what happens, for people
 	Policy []byte    // in place of [Policy]
 	Env    []string  // added to the environment of the commands
+	Dir    string    // a new or empty folder for all files; "" makes a temporary one
 }
 
 // Stage is what the parts are played on: a folder for all files, and a server with a
@@ -62,7 +63,7 @@ func Open(ctx context.Context, o Options) (*Stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("couldn't find our own program: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "quittance-demo-")
+	dir, err := folder(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't make a folder for the demo: %w", err)
 	}
@@ -74,9 +75,29 @@ func Open(ctx context.Context, o Options) (*Stage, error) {
 		o.Policy = Policy
 	}
 	if err := s.begin(ctx, o.Policy); err != nil {
-		return nil, errors.Join(err, s.Close(false))
+		return nil, errors.Join(err, s.Close(o.Dir != ""))
 	}
 	return s, nil
+}
+
+// folder makes the folder for all files. One that holds something is refused: nothing
+// of somebody's is written over.
+func folder(dir string) (string, error) {
+	if dir == "" {
+		return os.MkdirTemp("", "quittance-demo-")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return "", err
+	}
+	held, err := os.ReadDir(dir)
+	if err == nil && len(held) > 0 {
+		err = fmt.Errorf("%s is not empty", dir)
+	}
+	return dir, err
 }
 
 func (s *Stage) begin(ctx context.Context, policy []byte) (err error) {
@@ -146,16 +167,23 @@ func (s *Stage) account(ctx context.Context, name string) (token string, err err
 		return token, nil
 	}
 	token = access.NewToken(access.AgentPrefix)
+	return token, s.withAccess(ctx, func(a *access.Service) error {
+		return a.AddAgentToken(ctx, name, "demo", token, 0)
+	})
+}
+
+// withAccess works on people and tokens in the database of the running server.
+func (s *Stage) withAccess(ctx context.Context, f func(*access.Service) error) error {
 	in, err := embedded.Find(filepath.Join(s.dir, dataFolder))
 	if err != nil {
-		return "", err
+		return err
 	}
 	db, err := ledger.Open(ctx, in.DSN())
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer db.Close()
-	return token, access.New(db).AddAgentToken(ctx, name, "demo", token, 0)
+	return f(access.New(db))
 }
 
 const (

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"quittance/client"
+)
+
+// demoAtHand is a hands-on demo whose output is read as a person would.
+type demoAtHand struct {
+	*process
+	out  io.Reader
+	said string
+}
+
+func handsOn(t *testing.T, env []string, args ...string) *demoAtHand {
+	t.Helper()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = out.Close() })
+	env = append(env, "DISPLAY=", "WAYLAND_DISPLAY=")
+	d := &demoAtHand{process: &process{t: t, cmd: command(env, append([]string{"demo"}, args...)...), exited: make(chan struct{})}, out: out}
+	d.cmd.Stdout, d.cmd.Stderr = in, &d.log
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = in.Close()
+	go func() {
+		_ = d.cmd.Wait()
+		close(d.exited)
+	}()
+	t.Cleanup(func() { _ = d.cmd.Process.Kill() })
+	return d
+}
+
+// until reads on to a text, and returns what is matched after it.
+func (d *demoAtHand) until(pattern string) []string {
+	d.t.Helper()
+	want := regexp.MustCompile(pattern)
+	for buf := make([]byte, 4096); ; {
+		if at := want.FindStringSubmatchIndex(d.said); at != nil {
+			found := want.FindStringSubmatch(d.said)
+			d.said = d.said[at[1]:]
+			return found
+		}
+		n, err := d.out.Read(buf)
+		if err != nil {
+			d.t.Fatalf("the demo ended before it said %q: %q\n%s", pattern, d.log.String(), d.said)
+		}
+		d.said += string(buf[:n])
+	}
+}
+
+// hand is a browser without JavaScript.
+type hand struct {
+	t *testing.T
+	http.Client
+	base, at, body string // the page it is on
+}
+
+func (h *hand) read(r *http.Response, err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if r.StatusCode != http.StatusOK {
+		h.t.Fatalf("%s: status %d\n%s", r.Request.URL.Path, r.StatusCode, b)
+	}
+	h.at, h.body = r.Request.URL.Path, string(b)
+}
+
+func (h *hand) open(path string) {
+	h.t.Helper()
+	h.read(h.Get(h.base + path))
+}
+
+// follow goes where a link of this text leads.
+func (h *hand) follow(text string) {
+	h.t.Helper()
+	link := regexp.MustCompile(`href="([^"]+)"[^>]*>\s*<bdi>\s*` + regexp.QuoteMeta(html.EscapeString(text)) + `\s*<`).FindStringSubmatch(h.body)
+	if link == nil {
+		h.t.Fatalf("%s has no link %q:\n%s", h.at, text, h.body)
+	}
+	h.open(html.UnescapeString(link[1]))
+}
+
+var (
+	aForm  = regexp.MustCompile(`(?s)<form[^>]* action="([^"]*)".*?</form>`)
+	aField = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)"|<textarea[^>]* name="([^"]*)"[^>]*>([^<]*)</textarea>`)
+)
+
+// press sends the page's form of this action as it is, but for what is typed.
+func (h *hand) press(action string, typed url.Values) {
+	h.t.Helper()
+	for _, form := range aForm.FindAllStringSubmatch(h.body, -1) {
+		if html.UnescapeString(form[1]) != action {
+			continue
+		}
+		values := url.Values{}
+		for _, f := range aField.FindAllStringSubmatch(form[0], -1) {
+			values.Set(f[1]+f[3], html.UnescapeString(f[2]+f[4]))
+		}
+		for name, v := range typed {
+			values[name] = v
+		}
+		h.read(h.PostForm(h.base+action, values))
+		return
+	}
+	h.t.Fatalf("%s has no form of %s", h.at, action)
+}
+
+// Everything the demo asks of a person is done here, from the link it prints to the
+// bank's answer, with the desk's own forms.
+func TestDemoByHand(t *testing.T) {
+	t.Parallel()
+	tmp, env := demoEnv(t)
+	d := handsOn(t, env)
+	link := d.until(`(http://127\.0\.0\.1:\d+)(/enter/\S+)`)
+	row := d.until(`Open "([^"]*)"`)[1]
+	curl := d.until(`curl -s '([^']*)'`)[1]
+	d.until(`open the link yourself`)
+
+	jar, _ := cookiejar.New(nil) // never fails
+	h := &hand{t: t, Client: http.Client{Jar: jar}, base: link[1]}
+	h.open(link[2])
+	h.press(link[2], nil)
+	if h.at != "/" || !strings.Contains(h.body, html.EscapeString(row)) {
+		t.Fatalf("the link leads to %s, and %q is not there", h.at, row)
+	}
+	for _, waits := range []string{"2026-118", "SO-3088", "NH 204", "Harbour Estates"} { // held, interrupted, and for a second person
+		if !strings.Contains(h.body, waits) {
+			t.Errorf("%s is not in the queue", waits)
+		}
+	}
+	for run, word := range map[string]string{
+		"ap-0117": "Taken", "ap-0117-again": "Held, not started", "ap-0118-again": "Allowed", "ap-0119-again": "Cancelled",
+		"shop-refund-88": "Not known", "trip-lisbon": "Failed", "restore-staging": "In flight",
+	} {
+		h.open("/runs")
+		h.follow(run)
+		if !regexp.MustCompile(`(?s)<span class="state[^>]*>.{0,400}</svg>\s*` + word).MatchString(h.body) {
+			t.Errorf("the effect of %s is not shown as %q", run, word)
+		}
+	}
+
+	h.open("/")
+	h.follow(row)
+	effect := h.at
+	h.read(h.Get(curl))
+	paid := regexp.MustCompile(`"id": ?"([^"]*)"`).FindStringSubmatch(h.body)
+	if paid == nil {
+		t.Fatalf("the bank names no payment: %s", h.body)
+	}
+	h.open(effect)
+	h.press(effect+"/review", url.Values{"verdict": {client.VerdictTaken}, "note": {"The bank shows it."}, "reference": {paid[1]}})
+	h.press(effect+"/decision", nil)
+
+	d.until(`agent: \{"event":"started","turn":1\}`)
+	d.until(fmt.Sprintf(`agent: .*"payment":"%s","replayed":true,"decided_by":"person"`, paid[1]))
+	d.until(`agent: .*"event":"finished"`)
+	d.until(`✓ The bank's ledger: one payment for INV-9`)
+	d.until(`Ctrl-C ends the demo`)
+
+	if len(running(tmp)) == 0 {
+		t.Error("nothing runs, so nothing is shown by its end")
+	}
+	if s := d.end(syscall.SIGINT); s.ExitStatus() != exitOK {
+		t.Errorf("%v, %q", s, d.log.String())
+	}
+	if left := entries(t, tmp); len(left) > 0 {
+		t.Errorf("files are left: %v", left)
+	}
+	nothingRuns(t, tmp)
+}
+
+// A folder that holds something is refused before anything is started or written.
+func TestDemoKeepsNothingInAFolderThatIsNotEmpty(t *testing.T) {
+	t.Parallel()
+	tmp, env := demoEnv(t)
+	if err := os.WriteFile(tmp+"/mine", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := once(t, env, "demo", "--data", tmp)
+	if left := entries(t, tmp); code != exitFailed || !strings.Contains(errs, "not empty") || len(left) != 1 {
+		t.Errorf("exit %d, %q, %v", code, errs, left)
+	}
+	nothingRuns(t, tmp)
+}
