@@ -190,6 +190,28 @@ func TestDemoByHand(t *testing.T) {
 	nothingRuns(t, tmp)
 }
 
+// What is kept can be served again, by the command that is printed.
+func TestDemoKeepsItsFilesWhereItIsTold(t *testing.T) {
+	t.Parallel()
+	tmp, env := demoEnv(t)
+	kept := tmp + "/kept"
+	d := handsOn(t, env, "--data", kept)
+	d.until(`open the link yourself`)
+	if err := d.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	again := d.until(`quittance serve --data (\S+) --policy (\S+)\n`)
+	if s := d.wait(); s.ExitStatus() != exitOK {
+		t.Errorf("%v, %q", s, d.log.String())
+	}
+	nothingRuns(t, tmp)
+	p := serve(t, []string{"DATABASE_URL="}, "--data", again[1], "--policy", again[2])
+	if code, _ := p.get("/sign-in"); code != http.StatusOK {
+		t.Errorf("the kept desk answers %d", code)
+	}
+	p.end(syscall.SIGTERM)
+}
+
 // A folder that holds something is refused before anything is started or written.
 func TestDemoKeepsNothingInAFolderThatIsNotEmpty(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -50,7 +51,8 @@ func Desk(ctx context.Context, out io.Writer, dir string) error {
 	case closeErr != nil:
 		return closeErr
 	case dir != "":
-		fmt.Fprintf(out, "Its files are in %s. To look again: quittance serve --data %[1]s/%s --policy %[1]s/%s\n", s.dir, dataFolder, policyFile)
+		fmt.Fprintf(out, "Its files are in %s. To look again, in the same browser:\n", s.dir)
+		sc.tell.command("quittance", "serve", "--data", filepath.Join(s.dir, dataFolder), "--policy", filepath.Join(s.dir, policyFile))
 	default:
 		fmt.Fprintln(out, "Nothing of it is left.")
 	}
