@@ -6,18 +6,18 @@ export GOTOOLCHAIN ?= auto
 .DEFAULT_GOAL := help
 
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
 
 setup: ## Install what is missing: Go, PostgreSQL, a C compiler for the race detector
 	@script/setup test
 
-demo: ## See it work: an agent dies after paying and does not pay twice
+demo: ## See it work: an agent dies after paying and does not pay twice. In a terminal you decide
+	@script/setup
+	@if [ -t 0 ] && [ -t 1 ]; then go run ./cmd/quittance demo; else go run ./cmd/quittance demo --scripted; fi
+
+demo-scripted: ## The same with no hands: three parts, each checked against the bank's ledger
 	@script/setup
 	go run ./cmd/quittance demo --scripted
-
-desk: ## Be the person: decide at the desk what became of the dead agent's payment
-	@script/setup
-	go run ./cmd/quittance demo
 
 test: ## Run every check and test
 	@script/setup test
@@ -51,4 +51,5 @@ lint: ## Check formatting, vet and staticcheck
 vuln: ## Look for known vulnerabilities in the dependencies (needs the network)
 	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
-.PHONY: help setup demo desk test bench bench-desk build serve generate fmt lint vuln
+
+.PHONY: help setup demo demo-scripted test bench bench-desk build serve generate fmt lint vuln
