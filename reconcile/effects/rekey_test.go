@@ -387,6 +387,9 @@ func TestRekeyFromAndToNoKey(t *testing.T) {
 		w.wantBegin(bill("acme", "INV-1"), false) // no key: taken frees the call
 		w.setPolicy(w.Engine, keyed("{invoice}"))
 		w.wantBegin(bill("acme", "INV-2"), true)
+		stored[2].make(w, bill("acme", "INV-3")) // between: taken frees the call, and keeps the key
+		w.checkKeys()
+		w.wantBegin(bill("other", "INV-3"), true)
 		w.rekeyAll(1)
 		w.wantBegin(bill("other", "INV-1"), true)
 		w.wantBegin(bill("other", "INV-2"), true)
@@ -587,6 +590,13 @@ func TestRekeyChangesFollowOneAnother(t *testing.T) {
 	if got := w.claimText(id); got != "INV-1" {
 		t.Errorf("the business key is %q between", got)
 	}
+	w.wantBegin(bill("beta", "INV-1"), true)
+	w.steps(2, 10) // what waited comes into force, and at once begins claim under both
+	want(">{vendor}, {vendor}>{invoice}, {invoice}>{vendor} runs")
+	w.wantBegin(bill("gamma", "INV-7"), false)
+	w.wantBegin(bill("gamma", "INV-8"), true)
+	w.wantBegin(bill("delta", "INV-7"), true)
+	w.checkKeys()
 	w.rekeyAll(10)
 	want(">{vendor}, {vendor}>{invoice}, {invoice}>{vendor}")
 	if got := w.claimText(id); got != "acme" {
