@@ -227,21 +227,19 @@ func (d *DB) InTx(ctx context.Context, f func(ctx context.Context, tx *Tx) error
 	}
 }
 
-func (d *DB) once(ctx context.Context, f func(ctx context.Context, tx *Tx) error) (err error) {
+func (d *DB) once(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
 	x, err := d.tx.BeginTxx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("couldn't begin: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			_ = x.Rollback()
-		}
-	}()
+	// After a commit it does nothing; it must also follow a panic of f, or the
+	// connection would keep its transaction, and its locks, for ever.
+	defer func() { _ = x.Rollback() }()
 	t := &Tx{db: d, x: x}
-	if err = f(ctx, t); err != nil {
+	if err := f(ctx, t); err != nil {
 		return err
 	}
-	if err = x.Commit(); err != nil {
+	if err := x.Commit(); err != nil {
 		return fmt.Errorf("couldn't commit: %w", err)
 	}
 	for query := range t.own {

@@ -2,7 +2,6 @@ package effects
 
 import (
 	"context"
-	"fmt"
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
@@ -27,7 +26,12 @@ func (e *Engine) onRun(ctx context.Context, account int64, runID, position strin
 		if err = w.lock(ctx, []runName{name}, nil, nil); err != nil {
 			return err
 		}
-		if refusal, err = w.position(ctx, name, pos); refusal != nil || err != nil {
+		var list []shown
+		if pos != nil {
+			list = append(list, w.shownBy(pos, name))
+		}
+		if behind, err := w.behind(ctx, list); err != nil || behind {
+			refusal = logBehind()
 			return err
 		}
 		if err = w.catchUp(ctx); err != nil {
@@ -49,29 +53,6 @@ func (e *Engine) onRun(ctx context.Context, account int64, runID, position strin
 		return refusal
 	}
 	return nil
-}
-
-// position checks one returned log position; see checkPositions.
-func (w *work) position(ctx context.Context, name runName, pos *position) (*Refusal, error) {
-	if pos != nil && !w.sys.Behind() {
-		var run int64
-		if r := w.names[name]; r != nil {
-			run = r.ID
-		}
-		found, err := store.Events(ctx, w.tx, []int64{run}, []int64{pos.id})
-		if err != nil {
-			return nil, err
-		}
-		if !pos.holds(found[pos.id], run) {
-			if err := w.gapFound(ctx, fmt.Sprintf("run %q", name.name)); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if w.sys.Behind() {
-		return logBehind(), nil
-	}
-	return nil, nil
 }
 
 // place gives a refusal its log position and what the run waits for.

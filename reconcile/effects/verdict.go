@@ -175,32 +175,6 @@ func (v *verdict) carryOut(ctx context.Context, ev Event, first *store.Decision)
 	return nil
 }
 
-// releaseNow makes a decision visible with its own transaction when nothing has to be
-// waited for: a hold of 0 s, or a confirmation after it.
-func (v *verdict) releaseNow() error {
-	if !v.mayRelease(v.x) {
-		return nil
-	}
-	_, err := v.step(v.x, Event{Kind: KRelease}, "released", nil, nil)
-	return err
-}
-
-// releaseTime is when a person's decision becomes visible to agents, and whether it
-// was made too early to be released by silence: before anything sent can have
-// landed and be seen.
-func (w *work) releaseTime(x *effect, verdict Verdict) (at ledger.Time, early bool) {
-	again := verdict == VerdictNotTaken
-	hasAmount := x.Amount != "" || x.AmountProblem != ""
-	t := w.now.Add(w.e.Policy().Hold(again, hasAmount))
-	if (again || verdict == VerdictStop) && (x.Attempts > 0 || x.Gap) && !x.Moment.IsZero() {
-		early = x.Moment.After(w.now)
-		if x.Moment.After(t) {
-			t = x.Moment.Time
-		}
-	}
-	return ledger.At(t), early
-}
-
 func (v *verdict) setResult(k kept) {
 	x := v.x
 	x.texts = store.Texts{Set: true, Result: k.text}
