@@ -71,7 +71,7 @@ func fromLog(v effects.EffectView, log []store.Event, c clock) (lines []told) {
 				l.kind = "held"
 			}
 		case "answered":
-			l.kind, l.title = "ok", "Answered from the record: the agent has the outcome, nothing was sent"
+			l.kind, l.title = "ok", "Resumed: the agent was answered from the record, nothing was sent"
 			if p.State == "cancelled" {
 				l.kind, l.title = "plain", "The agent was told that this must not run"
 			}
@@ -103,9 +103,6 @@ func fromLog(v effects.EffectView, log []store.Event, c clock) (lines []told) {
 			continue // told by its decision or its evidence
 		}
 		lines = append(lines, l)
-	}
-	if !v.UsedAt.IsZero() && v.DecidedBy != "agent" && v.DecidedBy != "late_agent" {
-		lines = append(lines, told{v.UsedAt, "ok", "Resumed: the agent was told and went on", ""})
 	}
 	return lines
 }

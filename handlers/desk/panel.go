@@ -167,7 +167,7 @@ func (d *Desk) holdPanel(r *request, s subject, p problems, can bool) *views.Hol
 			h.Confirm, h.ConfirmText = effectURL(s.EffectID)+"/confirm?still=yes", "Look once more and confirm…"
 		}
 	case !s.Released:
-		h.Text = capital(who) + ". Agents do not see it yet: until then it can be taken back freely."
+		h.Text = capital(who) + ". Agents do not see it yet; until they do it can be taken back freely."
 		h.Release, h.Waits = r.at(s.ReleaseAt), s.ReleaseAt.After(r.now)
 		if !h.Waits {
 			h.Text = capital(who) + ". It is being released."
@@ -268,7 +268,7 @@ func (d *Desk) holdOf(s subject, verdict effects.Verdict, now time.Time) string 
 	hold := d.engine.Policy().Hold(again, s.Amount != nil || s.AmountProblem != "")
 	text := "At once."
 	if hold > 0 {
-		text = "In " + span(hold) + ": until then it can be taken back freely."
+		text = "Agents see it in " + span(hold) + "; until then it can be taken back freely."
 	}
 	if (again || verdict == effects.VerdictStop) && len(s.Attempts) > 0 && s.Moment.After(now) {
 		text = ""
