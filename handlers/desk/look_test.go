@@ -22,7 +22,8 @@ func picture(t testing.TB, p playwright.Page, name string, whole bool) {
 	must(t, err)
 }
 
-// fits fails when the page can be scrolled sideways.
+// fits fails when the page can be scrolled sideways, and when a row of a phone's list
+// leaves the words of what was attempted less than most of its width.
 func fits(t testing.TB, p playwright.Page) {
 	t.Helper()
 	wide, err := p.Evaluate(`() => {
@@ -34,6 +35,12 @@ func fits(t testing.TB, p playwright.Page) {
 	must(t, err)
 	if wide != "" {
 		t.Errorf("%s is wider than the window by %v", p.URL(), wide)
+	}
+	narrow, err := p.Evaluate(`() => innerWidth > 400 ? 0 : [...document.querySelectorAll("td.what-cell")]
+		.filter(c => c.getBoundingClientRect().width < 0.7 * c.parentElement.getBoundingClientRect().width).length`)
+	must(t, err)
+	if narrow != 0 {
+		t.Errorf("%s leaves the words of %v rows too little room", p.URL(), narrow)
 	}
 }
 
