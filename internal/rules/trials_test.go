@@ -16,8 +16,8 @@ var (
 	trialFunc = regexp.MustCompile(`(?m)^func (TestBC\d{3}_\w+)\(`)
 )
 
-// docs/trials.md has every trial once, and each is proven by tests that exist and
-// carry its id, or deferred.
+// docs/trials.md has every trial once, each proven by tests that exist and carry its id, or
+// deferred; and every test that carries an id is in its row.
 func TestTrialsAreProvenOrDeferred(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
@@ -34,7 +34,7 @@ func TestTrialsAreProvenOrDeferred(t *testing.T) {
 		t.Fatal(err)
 	}
 	exist := trialTests(t, root)
-	rows := map[string][]string{}
+	rows, named := map[string][]string{}, map[string]bool{}
 	for _, row := range trialRow.FindAllStringSubmatch(string(table), -1) {
 		id := row[1]
 		if rows[id] != nil {
@@ -46,12 +46,18 @@ func TestTrialsAreProvenOrDeferred(t *testing.T) {
 			t.Errorf("%s is neither proven nor deferred", id)
 		}
 		for _, n := range names {
+			named[n[1]] = true
 			if !exist[n[1]] {
 				t.Errorf("%s: there is no test %s", id, n[1])
 			}
 			if !strings.HasPrefix(n[1], "Test"+strings.ReplaceAll(id, "-", "")+"_") {
 				t.Errorf("%s names the test of another trial, %s", id, n[1])
 			}
+		}
+	}
+	for name := range exist {
+		if !named[name] {
+			t.Errorf("the table does not name %s", name)
 		}
 	}
 	for _, c := range trials {
