@@ -21,15 +21,17 @@ var ErrUnrecorded = errors.New("the outcome could neither be delivered nor be ke
 // delivered is false and err is nil.
 func (c *Client) deliver(ctx context.Context, o spooled) (a FinishAnswer, delivered bool, err error) {
 	o.Finish = c.fit(o.Finish)
+	whole := o
 	a, err = c.finish(ctx, &o)
 	if err == nil {
 		return a, true, nil
 	}
 	// A position is for a server that answers at once; a redelivery must be kept even
 	// by one that was restored meanwhile.
-	o.Finish.LogPosition = ""
-	// Also one that is refused is spooled: the background sets it aside.
-	name, unsaved := c.spool.save(o)
+	o.Finish.LogPosition, whole.Finish.LogPosition = "", ""
+	// Also one that is refused is spooled, with the result that was left out of the
+	// last try: the background sets it aside.
+	name, unsaved := c.spool.save(whole)
 	err = c.retry(ctx, c.finishWait, func(ctx context.Context) error {
 		a, err = c.finish(ctx, &o)
 		return err

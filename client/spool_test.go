@@ -155,8 +155,8 @@ func TestARefusedOutcomeIsSetAsideAndNotDropped(t *testing.T) {
 	e, _ := os.ReadDir(aside)
 	raw, _ := os.ReadFile(filepath.Join(aside, e[0].Name()))
 	var o spooled
-	if err := json.Unmarshal(raw, &o); err != nil || o.Finish.Reference != "tr_1" {
-		t.Errorf("%s %v", raw, err)
+	if err := json.Unmarshal(raw, &o); err != nil || o.Finish.Reference != "tr_1" || string(o.Finish.Result) != `{"payment":1}` {
+		t.Errorf("%s %v: the server has none of it, so all of it must be here", raw, err)
 	}
 }
 
