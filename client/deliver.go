@@ -114,6 +114,7 @@ type deliverer struct {
 
 	mu      sync.Mutex
 	running bool
+	more    bool // something was spooled since the folder was last listed
 }
 
 func newDeliverer(c *Client) *deliverer {
@@ -123,10 +124,12 @@ func newDeliverer(c *Client) *deliverer {
 
 func (d *deliverer) stop() { d.end() }
 
-// kick starts the background delivery unless it runs already.
+// kick says that there is something in the spool: it starts the background delivery,
+// or has the one that runs look once more before it ends.
 func (d *deliverer) kick() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.more = true
 	if d.running || d.ctx.Err() != nil {
 		return
 	}
@@ -136,9 +139,12 @@ func (d *deliverer) kick() {
 
 func (d *deliverer) loop() {
 	for try := 0; ; try++ {
+		d.mu.Lock()
+		d.more = false
+		d.mu.Unlock()
 		left := d.once(d.ctx)
 		d.mu.Lock()
-		if left == 0 || d.ctx.Err() != nil {
+		if left == 0 && !d.more || d.ctx.Err() != nil {
 			d.running = false
 			d.mu.Unlock()
 			return

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,6 +160,32 @@ func TestARefusedOutcomeIsSetAsideAndNotDropped(t *testing.T) {
 	if err := json.Unmarshal(raw, &o); err != nil || o.Finish.Reference != "tr_1" || string(o.Finish.Result) != `{"payment":1}` {
 		t.Errorf("%s %v: the server has none of it, so all of it must be here", raw, err)
 	}
+}
+
+// An outcome that is spooled while the background is busy with the last one it knew of
+// has nobody else to send it.
+func TestAnOutcomeThatComesDuringADeliveryIsDeliveredToo(t *testing.T) {
+	t.Parallel()
+	arrived, answer := make(chan string, 2), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived <- r.URL.Path
+		<-answer
+		write(w, 200, FinishAnswer{State: "taken"})
+	}))
+	t.Cleanup(s.Close)
+	c := New(s.URL, "t", WithSpool(t.TempDir()))
+	t.Cleanup(c.Close)
+	for _, id := range []string{"e1", "e2"} {
+		if _, err := c.spool.save(spooled{RunID: "r", EffectID: id, Finish: FinishRequest{Fence: 1, Outcome: OutcomeTaken}}); err != nil {
+			t.Fatal(err)
+		}
+		c.deliverer.kick()
+		if id == "e1" {
+			<-arrived // its folder was listed before e2 is there
+		}
+	}
+	close(answer)
+	eventually(t, "the spool is empty", func() bool { return len(spooledIn(t, c)) == 0 })
 }
 
 func TestAnEffectTheServerForgotIsReportedByItsKey(t *testing.T) {
