@@ -5,6 +5,7 @@ package inbox
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"quittance/reconcile/canon"
 	"quittance/reconcile/lookup"
@@ -87,8 +88,24 @@ func (s *Source) see(ctx context.Context, q lookup.Question, raw []byte) lookup.
 		seen.Problem, seen.Detail = lookup.RuleFailed, err.Error()
 		return seen
 	}
+	seen.Hits = latest(seen.Hits)
 	seen.Complete = true // of what came; without a canary absence proves nothing
 	return seen
+}
+
+// latest leaves out what an event said of a record that a later event speaks of again:
+// accepted, then delivered. What was final, or never to be, stays: whatever disagrees with it
+// later came in the wrong order or is a contradiction, and proves nothing.
+func latest(hits []lookup.Hit) (list []lookup.Hit) {
+	for i, h := range hits {
+		again := h.Reference != "" && slices.ContainsFunc(hits[i+1:], func(x lookup.Hit) bool {
+			return x.Reference == h.Reference && x.Possible == h.Possible
+		})
+		if !again || h.Final || h.Never {
+			list = append(list, h)
+		}
+	}
+	return list
 }
 
 // Replay is See with the events given, as {"events": [...]}.

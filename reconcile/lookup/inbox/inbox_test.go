@@ -148,6 +148,8 @@ func TestEventsAreHits(t *testing.T) {
 		{[][]byte{event("letter.accepted", "L-1", "ACME")}, lookup.NotFinal},
 		{[][]byte{event("letter.delivered", "L-1", "ACME")}, lookup.Matched},
 		{[][]byte{event("letter.delivered", "L-1", "ACME"), event("letter.delivered", "L-1", "ACME")}, lookup.Matched}, // sent again
+		{[][]byte{event("letter.accepted", "L-1", "ACME"), event("letter.delivered", "L-1", "ACME")}, lookup.Matched},
+		{[][]byte{event("letter.delivered", "L-1", "ACME"), event("letter.accepted", "L-1", "ACME")}, lookup.NotFinal}, // in the wrong order
 		{[][]byte{event("letter.delivered", "L-1", "Other")}, lookup.Mismatch},
 		{[][]byte{[]byte("not json")}, lookup.CouldNot},
 	} {
