@@ -244,6 +244,27 @@ func TestOneRecordSeenTwiceIsOneAndProvesTheLess(t *testing.T) {
 	}
 }
 
+// A search for what may be ours, such as by amount, also shows what our key finds.
+func TestARecordFoundByKeyIsNotMerelyPossible(t *testing.T) {
+	t.Parallel()
+	moving, dead := hit(), lookup.Hit{Reference: "tr_1", Never: true, Ours: true}
+	moving.Final = false
+	for want, found := range map[lookup.Reason]lookup.Hit{lookup.Matched: hit(), lookup.NotFinal: moving, lookup.NeverAgain: dead} {
+		possible, another := lookup.Hit{Reference: "tr_1", Possible: true}, lookup.Hit{Reference: "tr_2", Possible: true}
+		for _, hits := range [][]lookup.Hit{{found, possible}, {possible, found}} {
+			s := nothing()
+			s.Hits = hits
+			if a := lookup.Judge(question(), terms(), s, nil); a.Reason != want || len(a.Hits) != 1 {
+				t.Errorf("%+v: %s, %d records", hits, a.Reason, len(a.Hits))
+			}
+			s.Hits = append(hits, another)
+			if a := lookup.Judge(question(), terms(), s, nil); a.Verdict == lookup.NotTaken {
+				t.Errorf("%+v: another record that may be ours is overlooked", s.Hits)
+			}
+		}
+	}
+}
+
 func TestAStateThatCanNeverChangeBackNeedsNoWaiting(t *testing.T) {
 	t.Parallel()
 	q := question()

@@ -112,7 +112,8 @@ func (s *Seen) References() (list []string) {
 }
 
 // distinct joins what was seen of one record twice, as on two pages that moved. Where the
-// two disagree the one that proves less counts.
+// two disagree the one that proves less counts. A record found by our key is not merely
+// possible, whatever else is true of it.
 func distinct(hits []Hit) (list []Hit) {
 	for _, h := range hits {
 		i := slices.IndexFunc(list, func(x Hit) bool { return h.Reference != "" && x.Reference == h.Reference })
@@ -121,8 +122,14 @@ func distinct(hits []Hit) (list []Hit) {
 			continue
 		}
 		x := &list[i]
+		if x.Possible != h.Possible {
+			if x.Possible {
+				*x = h
+			}
+			continue
+		}
 		x.Match, x.Final, x.Ours = x.Match && h.Match, x.Final && h.Final, x.Ours && h.Ours
-		x.Possible, x.Never, x.Reversed = x.Possible && h.Possible, x.Never && h.Never, x.Reversed || h.Reversed
+		x.Never, x.Reversed = x.Never && h.Never, x.Reversed || h.Reversed
 	}
 	return list
 }
