@@ -68,12 +68,12 @@ func run(ctx context.Context, list string, length time.Duration, rounds int) err
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll("/tmp/prof/db"); _ = os.Rename(dir, "/tmp/prof/db") }()
+	defer func() { _ = os.RemoveAll(dir) }()
 	// Root's PostgreSQL runs as another user, who has to pass through.
 	if err := os.Chmod(dir, 0o711); err != nil {
 		return err
 	}
-	pg, err := embedded.Start(ctx, embedded.Options{Dir: filepath.Join(dir, "db"), Settings: map[string]string{"log_min_duration_statement": "0"}})
+	pg, err := embedded.Start(ctx, embedded.Options{Dir: filepath.Join(dir, "db")})
 	if err != nil {
 		return err
 	}
@@ -235,9 +235,7 @@ func loop(ctx context.Context, n int, length time.Duration, agent func() (func()
 	}
 	end := time.Now().Add(length)
 	for _, f := range calls {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			var mine []time.Duration
 			for time.Now().Before(end) && ctx.Err() == nil {
 				start := time.Now()
@@ -250,7 +248,7 @@ func loop(ctx context.Context, n int, length time.Duration, agent func() (func()
 			mu.Lock()
 			all = append(all, mine...)
 			mu.Unlock()
-		}()
+		})
 	}
 	wg.Wait()
 	select {
