@@ -105,7 +105,7 @@ func (r *Run) Do(ctx context.Context, tool string, args any, perform Perform, op
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer r.performing.Done()
+	defer r.exit()
 	begin.Lease = token
 
 	turn, err := r.takeTurn(&begin)

@@ -69,15 +69,24 @@ func (r *Run) token() (string, error) {
 	return r.lease.Token, nil
 }
 
-// enter is token for a call that is about to begin; leave waits until it is over.
+// enter is token for a call that is about to begin; exit says that it is over.
 func (r *Run) enter() (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.held || r.leaving {
 		return "", fmt.Errorf("run %q: %w", r.id, ErrLeaseLost)
 	}
-	r.performing.Add(1)
+	r.performing++
 	return r.lease.Token, nil
+}
+
+func (r *Run) exit() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.performing--; r.performing == 0 && r.idle != nil {
+		close(r.idle)
+		r.idle = nil
+	}
 }
 
 // leave lets no new call begin and waits, as long as ctx lets it, for those under way.
@@ -87,14 +96,16 @@ func (r *Run) leave(ctx context.Context) (token string, err error) {
 	}
 	r.mu.Lock()
 	r.leaving = true
+	if r.performing > 0 && r.idle == nil {
+		r.idle = make(chan struct{})
+	}
+	idle := r.idle
 	r.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		r.performing.Wait()
-		close(done)
-	}()
+	if idle == nil {
+		return token, nil
+	}
 	select {
-	case <-done:
+	case <-idle:
 	case <-ctx.Done():
 	}
 	return token, nil

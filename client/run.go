@@ -41,7 +41,8 @@ type Run struct {
 	volatile   map[string][]string
 	checkpoint *Checkpoint
 	stopBeat   context.CancelFunc
-	performing sync.WaitGroup
+	performing int           // calls under way
+	idle       chan struct{} // closed when there are none; nil while nobody waits for that
 }
 
 // Open takes the lease of a run, which is new or was left by another process, and

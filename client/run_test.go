@@ -253,6 +253,27 @@ func TestCloseEndsTheRun(t *testing.T) {
 	}
 }
 
+// A close that gave up waiting for a call is followed by others, while what it waited
+// with is still there.
+func TestCallsGoOnAfterACloseThatGaveUp(t *testing.T) {
+	t.Parallel()
+	f, b := newFake(t), &bank{}
+	r := openRun(t, testClient(t, f), "r")
+	for i := range 50 {
+		_, err := r.Do(t.Context(), "pay", map[string]int{"n": i}, func(ctx context.Context, c Call) (any, error) {
+			short, cancel := context.WithTimeout(ctx, 2*time.Millisecond)
+			defer cancel()
+			if err := r.Close(short, RunFinished); err == nil {
+				t.Error("closed under a call that was being performed")
+			}
+			return b.pay(ctx, c)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestClaim(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
