@@ -34,9 +34,6 @@ func (r *Run) beat(ctx context.Context, l Lease, sent time.Time) {
 		case err == nil:
 			until, pause = started.Add(length), length/3
 			r.moved(out.LogPosition)
-			r.mu.Lock()
-			r.state = out.State
-			r.mu.Unlock()
 		case errors.Is(err, ErrLeaseLost), errors.Is(err, ErrRunClosed), time.Now().After(until):
 			r.c.log.Warn("a lease was lost", "run", r.id, "error", err)
 			r.lost(l.Token)

@@ -36,7 +36,6 @@ type Run struct {
 	lease      Lease
 	held       bool
 	leaving    bool // being released or closed: no new call is begun
-	state      string
 	position   string
 	volatile   map[string][]string
 	checkpoint *Checkpoint
@@ -137,7 +136,7 @@ func (r *Run) acquire(ctx context.Context) (RunLease, error) {
 func (r *Run) took(l RunLease, sent time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lease, r.held, r.leaving, r.state, r.volatile = l.Lease, true, false, l.State, l.Volatile
+	r.lease, r.held, r.leaving, r.volatile = l.Lease, true, false, l.Volatile
 	if l.LogPosition != "" {
 		r.position = l.LogPosition
 	}
@@ -284,9 +283,6 @@ func (r *Run) Wait(ctx context.Context) error {
 			return fmt.Errorf("run %q is %s: %w", r.id, v.State, ErrRunClosed)
 		}
 		if _, err := r.token(); err == nil && v.State == RunRunning {
-			r.mu.Lock()
-			r.state = v.State
-			r.mu.Unlock()
 			return nil
 		}
 		_, err = r.acquire(ctx)
