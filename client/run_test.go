@@ -206,11 +206,17 @@ func TestWaitReturnsWhenTheRunMayGoOn(t *testing.T) {
 		t.Error(err)
 	}
 
+	_, err := r.Do(t.Context(), "refund", invoice, func(context.Context, Call) (any, error) { return nil, errors.New("lost") })
+	if !errors.Is(err, ErrPaused) {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, _ = r.Do(t.Context(), "pay", invoice, func(context.Context, Call) (any, error) { return nil, errors.New("lost") })
+	polls := f.count("GET /v1/runs/{run}")
+	go func() { waited <- r.Wait(ctx) }()
+	eventually(t, "it waits", func() bool { return f.count("GET /v1/runs/{run}") > polls })
 	cancel()
-	if err := r.Wait(ctx); err == nil {
-		t.Error("a cancelled wait says that the run may go on")
+	if err := <-waited; !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled wait: %v", err)
 	}
 }
 
