@@ -59,22 +59,6 @@ func Load(ctx context.Context, tx *ledger.Tx, w Wanted) ([]*Row, error) {
 	return rows, nil
 }
 
-// RunsOf gives the run of each effect that exists.
-func RunsOf(ctx context.Context, r ledger.Reader, ids []string) (map[string]int64, error) {
-	var rows []struct {
-		ID  string `db:"id"`
-		Run int64  `db:"run_id"`
-	}
-	if err := r.Select(ctx, &rows, `SELECT id, run_id FROM effects WHERE id = ANY($1::uuid[])`, pq.Array(ids)); err != nil {
-		return nil, fmt.Errorf("couldn't find the runs of effects: %w", err)
-	}
-	m := make(map[string]int64, len(rows))
-	for _, x := range rows {
-		m[x.ID] = x.Run
-	}
-	return m, nil
-}
-
 // Outcome is the recorded result of a taken or failed effect.
 type Outcome struct {
 	ID     string `db:"id"`

@@ -51,11 +51,12 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 		}
 	}
 	ev := w.finishEvent(p, x, owned)
-	another, err := w.anotherObject(ctx, x, ev, f)
-	if err != nil {
-		return err
+	if ev.last() && ev.Word == WordTaken {
+		var err error
+		if ev.TwoObjects, err = w.twoObjects(ctx, x, f.Reference); err != nil {
+			return err
+		}
 	}
-	ev.TwoClaim = ev.TwoClaim || another
 	if known, err := w.heardBefore(ctx, x, ev, f); known || err != nil {
 		p.refuse(staleFence(x))
 		return err
@@ -68,9 +69,9 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 				return
 			}
 			x.Reference = f.Reference
-			w.setOutcome(x, p)
+			x.setOutcome(p.result, p.failure)
 		case Failed:
-			w.setOutcome(x, p)
+			x.setOutcome(p.result, p.failure)
 		}
 	})
 	if err != nil {
@@ -83,16 +84,12 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 		owned[store.Reference{Account: x.Account, Tool: x.Tool, Ref: x.Reference}] = x.ID
 	}
 	changed := !m.Kept && m.Row != "Z"
-	if !equal && (m.Kept || m.Contradiction || !changed || x.State == Interrupted) {
+	if !equal && (m.Kept || m.Contradiction != "" || !changed || x.State == Interrupted) {
 		id := w.observe(store.Evidence{
 			Effect: x.ID, Source: evidenceSource(ev), Fence: f.Fence, Verdict: ev.verdict(), Reference: f.Reference,
 			Seen: storable(f.Outcome), Data: p.failure.text,
 		})
-		if m.Contradiction && another {
-			w.contradicted(x, "earlier_attempt_taken", id)
-		} else if m.Contradiction {
-			w.contradicted(x, contradictionKind(m), id)
-		}
+		w.contradicted(x, m, id)
 	}
 	switch {
 	case changed || equal:
@@ -114,7 +111,7 @@ func staleFence(x *effect) *Refusal {
 // and no reason to close what the first one left for a person.
 func (w *work) heardBefore(ctx context.Context, x *effect, ev finishEvent, f *Finish) (bool, error) {
 	reopened := x.State == Interrupted && x.Why == WhyContradicted
-	if !reopened && !Next(x.facts(), ev.Event).Contradiction {
+	if !reopened && Next(x.facts(), ev.Event).Contradiction == "" {
 		return false, nil
 	}
 	same := store.Evidence{Effect: x.ID, Fence: f.Fence, Verdict: ev.verdict(), Reference: f.Reference}
@@ -124,19 +121,19 @@ func (w *work) heardBefore(ctx context.Context, x *effect, ev finishEvent, f *Fi
 	return store.Contradicted(ctx, w.tx, same)
 }
 
-// anotherObject tells whether the last attempt took effect under another reference than
-// an earlier one. While an earlier one was the only one heard of, both could be one
-// object of the same vendor key; with the second reference they cannot.
-func (w *work) anotherObject(ctx context.Context, x *effect, ev finishEvent, f *Finish) (bool, error) {
-	if !ev.last || ev.Word != WordTaken || f.Reference == "" || x.Attempts < 2 {
+// twoObjects tells whether an earlier attempt took effect under another reference than
+// this one, of the last attempt. While the earlier one was the only one heard of, both
+// could be one object of the same vendor key; with a second reference they cannot.
+func (w *work) twoObjects(ctx context.Context, x *effect, reference string) (bool, error) {
+	if reference == "" || x.Attempts < 2 {
 		return false, nil
 	}
 	for _, v := range w.evidence { // of this batch
-		if v.Effect == x.ID && v.Verdict == "taken" && v.Fence != 0 && v.Fence < x.Fence && v.Reference != "" && v.Reference != f.Reference {
+		if v.Effect == x.ID && v.Verdict == "taken" && v.Fence != 0 && v.Fence < x.Fence && v.Reference != "" && v.Reference != reference {
 			return true, nil
 		}
 	}
-	return store.TakenBefore(ctx, w.tx, x.ID, x.Fence, f.Reference)
+	return store.TakenBefore(ctx, w.tx, x.ID, x.Fence, reference)
 }
 
 // again keeps a text once more when its tool has pointers of its own to redact.
@@ -148,21 +145,20 @@ func (e *Engine) again(k kept, tool, at string, raw []byte) (kept, *Refusal) {
 }
 
 // finishEvent is a finish as the state table sees it.
-type finishEvent struct {
-	Event
-	last, stray bool
-}
+type finishEvent struct{ Event }
+
+// last: by the last attempt that is on record.
+func (ev finishEvent) last() bool { return !ev.Earlier && !ev.Stray }
 
 func (w *work) finishEvent(p *prepared, x *effect, owned map[store.Reference]string) finishEvent {
 	f := p.Finish
-	ev := finishEvent{Event: Event{Kind: KFinish, Word: wordOf(f.Outcome)}}
+	ev := finishEvent{Event{Kind: KFinish, Word: wordOf(f.Outcome)}}
 	fence := f.Fence
 	if fence == 0 && x.Attempts == 1 && !x.Gap {
 		fence = x.Fence
 	}
-	ev.last = x.Attempts > 0 && !x.Gap && fence == x.Fence
-	ev.stray = !ev.last && (x.Attempts == 0 || x.Gap || fence == 0 || fence > x.Fence)
-	ev.Stray, ev.Earlier = ev.stray, !ev.last && !ev.stray
+	ev.Stray = x.Attempts == 0 || x.Gap || fence == 0 || fence > x.Fence
+	ev.Earlier = !ev.Stray && fence < x.Fence
 	t := w.e.Policy().Tool(x.Tool)
 	if ev.Word == WordUnknown && p.failure.value != nil {
 		ev.Refusal = t.Refused(p.failure.value)
@@ -208,7 +204,7 @@ func (ev finishEvent) verdict() string {
 // same reference, or without references the same result. A result that a look-up or
 // a person gave is never compared.
 func (ev finishEvent) equal(p *prepared, x *effect) bool {
-	if !ev.last || x.UsedAt.IsZero() && x.State != Taken {
+	if !ev.last() || x.UsedAt.IsZero() && x.State != Taken {
 		return false
 	}
 	switch x.State {
@@ -227,37 +223,16 @@ func (ev finishEvent) equal(p *prepared, x *effect) bool {
 }
 
 func evidenceSource(ev finishEvent) string {
-	if ev.last {
+	if ev.last() {
 		return "agent"
 	}
 	return "late_agent"
 }
 
-func contradictionKind(m Move) string {
-	switch m.Row {
-	case "L1", "L2", "L4", "L5":
-		return "earlier_attempt_taken"
-	case "F9", "K4":
-		return "other_reference"
-	case "K7":
-		return "several_hits"
-	case "F11", "K6":
-		return "used_but_not_taken"
-	case "F12", "K9":
-		return "failed_but_taken"
-	case "F14":
-		return "stopped_but_taken"
-	}
-	return "business_key_held_by_another"
-}
-
-func (w *work) setOutcome(x *effect, p *prepared) {
-	x.texts = store.Texts{Set: true, Result: p.result.text, Error: p.failure.text}
-	x.ResultSize = p.result.stored.Size
-	x.ResultDigest = nil
-	if p.result.stored.Digest != "" {
-		x.ResultDigest = digestOf(p.result.stored.Digest)
-	}
+// setOutcome gives an effect what its agent will be told.
+func (x *effect) setOutcome(result, failure kept) {
+	x.texts = store.Texts{Set: true, Result: result.text, Error: failure.text}
+	x.ResultSize, x.ResultDigest = result.stored.Size, digestOf(result.stored.Digest)
 }
 
 // keepFinish keeps a finish without an intent: a broken client, shown as one.

@@ -194,6 +194,37 @@ tools:
 	}
 }
 
+// The second reference may also be what a person found.
+func TestAPersonFindsTheSecondObjectOfAVendorKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `
+release: {hold: 0s, not_taken_hold: 0s}
+tools:
+  send_payment: {business_key: "{vendor}/{invoice}", vendor_key: {life: 24h}}
+`)
+	for reference, contradictions := range map[string]int{"po_1": 0, "po_2": 1} {
+		args := pay("invoice "+reference, "10.00")
+		_, one := w.interrupted(reference, "send_payment", args)
+		w.passDeadline(one.EffectID)
+		w.must(w.person, effects.Decide{EffectID: one.EffectID, Verdict: effects.VerdictNotTaken})
+		two := w.proceed(w.open(reference, "pod-2"), "send_payment", args)
+		w.finish(two, "unknown")
+		first := "po_1"
+		if contradictions == 1 {
+			first = "po_9"
+		}
+		w.finish(one, "taken", func(f *effects.Finish) { f.Reference = first })
+		w.must(w.person, effects.Decide{EffectID: two.EffectID, Verdict: effects.VerdictTaken, Reference: reference})
+		v := w.effect(two.EffectID)
+		if len(v.Contradictions) != contradictions {
+			t.Errorf("an earlier attempt under %s, a person under %s: %d contradictions, want %d", first, reference, len(v.Contradictions), contradictions)
+		}
+		if contradictions == 1 && len(v.Contradictions) == 1 && v.Contradictions[0].Kind != "earlier_attempt_taken" {
+			t.Errorf("kind %s", v.Contradictions[0].Kind)
+		}
+	}
+}
+
 func TestFinishWithoutAnIntent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fastRelease)

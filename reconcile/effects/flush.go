@@ -52,11 +52,6 @@ func (w *work) write(ctx context.Context) error {
 		if r := w.runs[v.Run]; r != nil && v.ID > r.last.ID {
 			r.last = v
 		}
-		if v.Effect != "" {
-			if x := w.effects[v.Effect]; x != nil {
-				x.lastID = &v
-			}
-		}
 	}
 	w.batch = store.Batch{}
 	err := store.Record(ctx, w.tx, w.evidence, w.decisions, w.contradictions)

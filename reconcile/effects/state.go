@@ -83,7 +83,10 @@ type Event struct {
 
 	// Finish and look-up.
 	OtherRef bool // names another reference than the one on record
-	TwoClaim bool // it happened twice: another begun effect, neither failed nor cancelled, holds the claim, or an earlier attempt had another reference
+	TwoClaim bool // another begun effect, neither failed nor cancelled, holds the claim
+
+	// Whatever says that it was taken, and under which reference.
+	TwoObjects bool // an earlier attempt was taken under another reference: no one object of a vendor key
 
 	// Look-up.
 	Found      Found
@@ -116,6 +119,19 @@ const (
 	ReplyCancelled Reply = "effect_cancelled"
 )
 
+// Contradiction is how evidence disagrees with what is on record; "" where it does not.
+type Contradiction string
+
+const (
+	EarlierAttemptTaken Contradiction = "earlier_attempt_taken"
+	OtherReference      Contradiction = "other_reference"
+	SeveralHits         Contradiction = "several_hits"
+	UsedButNotTaken     Contradiction = "used_but_not_taken"
+	FailedButTaken      Contradiction = "failed_but_taken"
+	StoppedButTaken     Contradiction = "stopped_but_taken"
+	HeldByAnother       Contradiction = "business_key_held_by_another"
+)
+
 // Move is what a row of the table says.
 type Move struct {
 	Row           string // id of the row, e.g. "F1"
@@ -128,7 +144,7 @@ type Move struct {
 	Gap           bool // attempts may exist that are not on record
 	Use           bool // the outcome is used from now on
 	Release       bool // visible to agents at once
-	Contradiction bool
+	Contradiction Contradiction
 	Refused       bool // the event does not fit this state; nothing changes
 	Kept          bool // recorded as evidence; the caller is told that it came too late
 }

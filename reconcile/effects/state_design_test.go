@@ -38,10 +38,10 @@ func design(f Facts, e Event) outcome {
 	paused := func(o outcome) outcome { o.reply = ReplyPaused; return o }
 	// "any to taken, while another begun effect that is not failed or cancelled holds the claim": contradiction
 	byAgent := func(s State, by By) outcome {
-		return outcome{to: s, by: by, used: true, released: true, contradiction: s == Taken && e.TwoClaim}
+		return outcome{to: s, by: by, used: true, released: true, contradiction: s == Taken && (e.TwoClaim || e.TwoObjects)}
 	}
 	decided := func(s State, why Why, by By, from State) outcome {
-		return outcome{to: s, why: why, by: by, from: from, released: by != ByPerson, contradiction: s == Taken && e.TwoClaim && e.Verdict != VerdictSameAs}
+		return outcome{to: s, why: why, by: by, from: from, released: by != ByPerson, contradiction: s == Taken && (e.TwoClaim || e.TwoObjects) && e.Verdict != VerdictSameAs}
 	}
 	answered := func(r Reply) outcome { // "used = a begin was answered from it"
 		o := unchanged
@@ -283,7 +283,7 @@ func TestTableIsTheDesign(t *testing.T) {
 	eachPair(t, true, func(p pair) string {
 		want, to := design(p.f, p.e), p.after()
 		got := outcome{to: to.State, by: to.By, from: to.From, used: to.Used, released: to.Released, attempt: p.m.Attempt,
-			contradiction: p.m.Contradiction, reply: p.m.Reply, refused: p.m.Refused}
+			contradiction: p.m.Contradiction != "", reply: p.m.Reply, refused: p.m.Refused}
 		if to.State == Cleared {
 			got.why = to.Why
 		} else {

@@ -60,18 +60,18 @@ func allEvents() []Event {
 		list = append(list, Event{Kind: KBegin, LogGap: is(0), Kept: is(1), NoKey: is(2), ClaimTaken: is(3), SameLease: is(4), SameAttempt: is(5), KeyDead: is(6)})
 	})
 	for _, word := range []Word{WordTaken, WordFailed, WordUnknown} {
-		bits(8, func(is func(int) bool) {
-			list = append(list, Event{Kind: KFinish, Word: word, Refusal: is(0), Earlier: is(1), Stray: is(2), OneOf: is(3), RefOwned: is(4), OtherRef: is(5), TwoClaim: is(6), ClaimLost: is(7)})
+		bits(9, func(is func(int) bool) {
+			list = append(list, Event{Kind: KFinish, Word: word, Refusal: is(0), Earlier: is(1), Stray: is(2), OneOf: is(3), RefOwned: is(4), OtherRef: is(5), TwoClaim: is(6), ClaimLost: is(7), TwoObjects: is(8)})
 		})
 	}
 	for _, found := range []Found{FoundInconclusive, FoundTaken, FoundNotTaken, FoundReversed} {
-		bits(6, func(is func(int) bool) {
-			list = append(list, Event{Kind: KLookup, Found: found, Hit: is(0), Many: is(1), AskedEarly: is(2), OtherRef: is(3), TwoClaim: is(4), ClaimLost: is(5)})
+		bits(7, func(is func(int) bool) {
+			list = append(list, Event{Kind: KLookup, Found: found, Hit: is(0), Many: is(1), AskedEarly: is(2), OtherRef: is(3), TwoClaim: is(4), ClaimLost: is(5), TwoObjects: is(6)})
 		})
 	}
 	for _, verdict := range []Verdict{VerdictTaken, VerdictNotTaken, VerdictStop, VerdictAllow, VerdictSameAs, VerdictAcknowledge, VerdictSendBack} {
-		bits(3, func(is func(int) bool) {
-			list = append(list, Event{Kind: KPerson, Verdict: verdict, OverlapsClosed: is(0), OtherTaken: is(1), TwoClaim: is(2)})
+		bits(4, func(is func(int) bool) {
+			list = append(list, Event{Kind: KPerson, Verdict: verdict, OverlapsClosed: is(0), OtherTaken: is(1), TwoClaim: is(2), TwoObjects: is(3)})
 		})
 	}
 	for _, a := range bools {

@@ -101,7 +101,7 @@ func TestWhoDecidesWhat(t *testing.T) {
 			return "taken by the word of another attempt, or by a record that proves another effect"
 		case entered && to.State == Taken && p.e.Kind != KFinish && p.e.Kind != KLookup && p.e.Kind != KPerson:
 			return "taken without evidence"
-		case possible(p.f, p.e) && p.e.Kind == KLookup && p.f.Attempts == 0 && !p.f.Gap && p.f.State != None && (to != p.f || p.m.Contradiction):
+		case possible(p.f, p.e) && p.e.Kind == KLookup && p.f.Attempts == 0 && !p.f.Gap && p.f.State != None && (to != p.f || p.m.Contradiction != ""):
 			return "a look-up decides what was never attempted"
 		case entered && to.State == Cleared && p.e.Kind == KLookup && (p.e.Found != FoundNotTaken || p.e.AskedEarly):
 			return "not taken without a proof of absence"
@@ -123,7 +123,7 @@ func TestByIsWhoDecided(t *testing.T) {
 			return "the decider changes while the state stays"
 		case to.State != p.f.State && to.By != ByNobody && !slices.Contains(by[p.e.Kind], to.By):
 			return "closed in somebody else's name"
-		case to.State == p.f.State && p.f.Used && p.m.Refused && p.m.Contradiction:
+		case to.State == p.f.State && p.f.Used && p.m.Refused && p.m.Contradiction != "":
 			return "refused and recorded at once"
 		}
 		return ""
@@ -138,13 +138,13 @@ func TestContradictionsOverwriteNothing(t *testing.T) {
 		to := p.after()
 		evidence := p.e.Kind == KFinish || p.e.Kind == KLookup || p.e.Kind == KPerson
 		switch {
-		case !p.m.Contradiction:
+		case p.m.Contradiction == "":
 			return ""
 		case !evidence:
 			return "a contradiction without evidence"
 		case to == p.f, p.f.State == Cleared && to.State == Interrupted:
 			return "" // recorded; or the permission is withdrawn as well
-		case to.State == Taken && p.e.TwoClaim && anyOf(p.f.State, InFlight, Interrupted, Cleared):
+		case to.State == Taken && (p.e.TwoClaim || p.e.TwoObjects) && anyOf(p.f.State, InFlight, Interrupted, Cleared):
 			return "" // a second one of the same business key
 		case p.f.State == Cancelled && !p.f.Used && to.State == Held && p.e.TwoClaim && p.e.ClaimLost:
 			return "" // a stop reopened while another was let through
@@ -208,7 +208,7 @@ func TestWhatDoesNotFitChangesNothing(t *testing.T) {
 	eachPair(t, false, func(p pair) string {
 		evidence := p.e.Kind == KFinish || p.e.Kind == KLookup
 		switch {
-		case p.m.Row == "Z" && (p.after() != p.f || p.m.Contradiction || p.m.Kept != evidence || p.m.Refused == evidence):
+		case p.m.Row == "Z" && (p.after() != p.f || p.m.Contradiction != "" || p.m.Kept != evidence || p.m.Refused == evidence):
 			return "the catch-all does something"
 		case p.m.Refused && (p.m.Row != "Z" || evidence):
 			return "refused by a row"

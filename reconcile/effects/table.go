@@ -30,7 +30,7 @@ var table = []row{
 	{id: "L1", from: []State{Cleared}, kind: KFinish, when: "taken, by an attempt before the last, not one object of the same vendor key",
 		guard: earlierTaken, to: "interrupted", also: "contradiction: recovery suspected, the unused permission is withdrawn; 409 stale_fence",
 		move: func(f Facts, e Event) Move {
-			return Move{To: Interrupted, Why: WhyContradicted, Contradiction: true, Kept: true}
+			return Move{To: Interrupted, Why: WhyContradicted, Contradiction: EarlierAttemptTaken, Kept: true}
 		}},
 	{id: "L1a", from: []State{Cleared}, kind: KFinish, when: "taken, by any other attempt than the last (one of the same vendor key, or one that a log gap hides); not_taken or same_key",
 		guard: func(f Facts, e Event) bool {
@@ -38,16 +38,22 @@ var table = []row{
 		}, to: "interrupted", also: "the permission is withdrawn; 409 stale_fence",
 		move: func(f Facts, e Event) Move { return Move{To: Interrupted, Why: WhyContradicted, Kept: true} }},
 	{id: "L2", from: store.States, kind: KFinish, when: "taken, by an attempt before the last, not one object of the same vendor key",
-		guard: earlierTaken, to: "unchanged", also: "contradiction: recovery suspected, the run pauses at its next begin; 409 stale_fence", move: contradict},
+		guard: earlierTaken, to: "unchanged", also: "contradiction: recovery suspected, the run pauses at its next begin; 409 stale_fence", move: contradict(EarlierAttemptTaken)},
 	{id: "L3", from: []State{InFlight, Interrupted, Held, Cleared, Taken}, kind: KFinish, when: "anything else that is not by the last attempt, but for taken with another reference than the one on record",
 		guard: func(f Facts, e Event) bool {
 			return notLast(f, e) && !(f.State == Taken && e.Word == WordTaken && e.OtherRef)
 		}, to: "unchanged", also: "409 stale_fence; kept as evidence", move: appended},
 	{id: "L4", from: []State{Cleared}, kind: KLookup, when: "asked before the last attempt began; not_taken: any hit; same_key: taken, or more than one hit",
 		guard: func(f Facts, e Event) bool { return e.AskedEarly && againstPermission(f, e) }, to: "interrupted", also: "the permission is withdrawn; contradiction where there is more than one hit",
-		move: func(f Facts, e Event) Move { return Move{To: Interrupted, Why: WhyHit, Contradiction: e.Many} }},
+		move: func(f Facts, e Event) Move {
+			m := Move{To: Interrupted, Why: WhyHit}
+			if e.Many {
+				m.Contradiction = EarlierAttemptTaken
+			}
+			return m
+		}},
 	{id: "L5", from: store.States, kind: KLookup, when: "asked before the last attempt began, more than one hit",
-		guard: func(f Facts, e Event) bool { return e.AskedEarly && e.Many }, to: "unchanged", also: "contradiction", move: contradict},
+		guard: func(f Facts, e Event) bool { return e.AskedEarly && e.Many }, to: "unchanged", also: "contradiction", move: contradict(EarlierAttemptTaken)},
 	{id: "L6", from: store.States, kind: KLookup, when: "asked before the last attempt began",
 		guard: func(f Facts, e Event) bool { return e.AskedEarly }, to: "unchanged", also: "evidence appended", move: appended},
 	{id: "L7", from: store.States, kind: KLookup, when: "never had an attempt, and no log gap hides one",
@@ -120,24 +126,24 @@ var table = []row{
 		guard: func(f Facts, e Event) bool { return e.Word == WordTaken && !e.RefOwned }, to: "taken", also: "decided by late_agent; contradiction while another begun effect holds the claim, or where an earlier attempt has another reference",
 		move: func(f Facts, e Event) Move { return closed(Taken, ByLateAgent, e) }},
 	{id: "F9", from: []State{Taken}, kind: KFinish, when: "taken with another reference",
-		guard: func(f Facts, e Event) bool { return e.Word == WordTaken && e.OtherRef }, to: "unchanged", also: "contradiction", move: contradict},
+		guard: func(f Facts, e Event) bool { return e.Word == WordTaken && e.OtherRef }, to: "unchanged", also: "contradiction", move: contradict(OtherReference)},
 	{id: "F10", from: []State{Taken}, kind: KFinish, when: "failed by the last attempt; closed by look-up or person, unused, not same_as",
 		guard: func(f Facts, e Event) bool {
 			return refused(f, e) && !f.Used && anyOf(f.By, ByLookup, ByPerson) && !f.SameAs
 		}, to: "interrupted", also: "takes its claim again, else held",
 		move: reopened},
 	{id: "F11", from: []State{Taken}, kind: KFinish, when: "failed by the last attempt; used, not same_as",
-		guard: func(f Facts, e Event) bool { return refused(f, e) && f.Used && !f.SameAs }, to: "unchanged", also: "contradiction", move: contradict},
-	{id: "F12", from: []State{Failed}, kind: KFinish, when: "taken", guard: wordIs(WordTaken), to: "unchanged", also: "contradiction", move: contradict},
+		guard: func(f Facts, e Event) bool { return refused(f, e) && f.Used && !f.SameAs }, to: "unchanged", also: "contradiction", move: contradict(UsedButNotTaken)},
+	{id: "F12", from: []State{Failed}, kind: KFinish, when: "taken", guard: wordIs(WordTaken), to: "unchanged", also: "contradiction", move: contradict(FailedButTaken)},
 	{id: "F13", from: []State{Cancelled}, kind: KFinish, when: "taken; cancelled by a person, unused",
 		guard: func(f Facts, e Event) bool { return e.Word == WordTaken && f.By == ByPerson && !f.Used }, to: "interrupted", also: "takes its claim again, else held; contradiction where another begun effect holds it",
 		move: stoppedButTaken},
-	{id: "F14", from: []State{Cancelled}, kind: KFinish, when: "taken; used, or cancelled with its run", guard: wordIs(WordTaken), to: "unchanged", also: "contradiction", move: contradict},
+	{id: "F14", from: []State{Cancelled}, kind: KFinish, when: "taken; used, or cancelled with its run", guard: wordIs(WordTaken), to: "unchanged", also: "contradiction", move: contradict(StoppedButTaken)},
 
 	// Look-up, asked after the last attempt began.
-	{id: "K1", from: []State{Interrupted}, kind: KLookup, when: "proves taken", guard: foundIs(FoundTaken), to: "taken", also: "contradiction while another begun effect holds the claim",
+	{id: "K1", from: []State{Interrupted}, kind: KLookup, when: "proves taken", guard: foundIs(FoundTaken), to: "taken", also: "contradiction while another begun effect holds the claim, or where an earlier attempt has another reference",
 		move: func(f Facts, e Event) Move {
-			return Move{To: Taken, By: ByLookup, From: Interrupted, Release: true, Contradiction: e.TwoClaim}
+			return Move{To: Taken, By: ByLookup, From: Interrupted, Release: true, Contradiction: twice(e)}
 		}},
 	{id: "K2", from: []State{Interrupted}, kind: KLookup, when: "proves not taken", guard: foundIs(FoundNotTaken), to: "cleared (not_taken)",
 		move: func(f Facts, e Event) Move {
@@ -147,18 +153,24 @@ var table = []row{
 		guard: againstPermission, to: "interrupted", also: "the permission is withdrawn; for allowed a hit is only shown",
 		move: func(f Facts, e Event) Move { return Move{To: Interrupted, Why: WhyHit} }},
 	{id: "K4", from: []State{Taken}, kind: KLookup, when: "a hit with another reference, or more than one free hit",
-		guard: func(f Facts, e Event) bool { return e.Many || e.OtherRef }, to: "unchanged", also: "contradiction", move: contradict},
+		guard: func(f Facts, e Event) bool { return e.Many || e.OtherRef }, to: "unchanged", also: "contradiction", move: contradict(OtherReference)},
 	{id: "K5", from: []State{Taken}, kind: KLookup, when: "proves not taken; closed by look-up or person, unused, not same_as",
 		guard: func(f Facts, e Event) bool {
 			return e.Found == FoundNotTaken && !f.Used && anyOf(f.By, ByLookup, ByPerson) && !f.SameAs
 		}, to: "interrupted", also: "takes its claim again, else held", move: reopened},
 	{id: "K6", from: []State{Taken}, kind: KLookup, when: "proves not taken; used, not same_as",
-		guard: func(f Facts, e Event) bool { return e.Found == FoundNotTaken && f.Used && !f.SameAs }, to: "unchanged", also: "contradiction", move: contradict},
-	{id: "K7", from: []State{Failed, Cancelled}, kind: KLookup, when: "more than one free hit", guard: func(f Facts, e Event) bool { return e.Many }, to: "unchanged", also: "contradiction", move: contradict},
+		guard: func(f Facts, e Event) bool { return e.Found == FoundNotTaken && f.Used && !f.SameAs }, to: "unchanged", also: "contradiction", move: contradict(UsedButNotTaken)},
+	{id: "K7", from: []State{Failed, Cancelled}, kind: KLookup, when: "more than one free hit", guard: func(f Facts, e Event) bool { return e.Many }, to: "unchanged", also: "contradiction", move: contradict(SeveralHits)},
 	{id: "K8", from: []State{Cancelled}, kind: KLookup, when: "proves taken; cancelled by a person, unused",
 		guard: func(f Facts, e Event) bool { return e.Found == FoundTaken && f.By == ByPerson && !f.Used }, to: "interrupted", also: "takes its claim again, else held; contradiction where another begun effect holds it",
 		move: stoppedButTaken},
-	{id: "K9", from: []State{Failed, Cancelled}, kind: KLookup, when: "proves taken", guard: foundIs(FoundTaken), to: "unchanged", also: "contradiction", move: contradict},
+	{id: "K9", from: []State{Failed, Cancelled}, kind: KLookup, when: "proves taken", guard: foundIs(FoundTaken), to: "unchanged", also: "contradiction",
+		move: func(f Facts, e Event) Move {
+			if f.State == Cancelled {
+				return contradict(StoppedButTaken)(f, e)
+			}
+			return contradict(FailedButTaken)(f, e)
+		}},
 	{id: "K10", from: []State{Interrupted}, kind: KSameKey, when: "an attempt is on record and no log gap touches it; the new deadline plus lands_within ends inside the key's life, the last look-up shows no hit",
 		guard: func(f Facts, e Event) bool { return f.Attempts >= 1 && !f.Gap && !e.KeyDead && !e.Hit }, to: "cleared (same_key)",
 		move: func(f Facts, e Event) Move {
@@ -166,9 +178,9 @@ var table = []row{
 		}},
 
 	// A person.
-	{id: "P1", from: []State{Interrupted}, kind: KPerson, when: "taken", guard: verdictIs(VerdictTaken), to: "taken", also: "released after the hold; contradiction while another begun effect holds the claim",
+	{id: "P1", from: []State{Interrupted}, kind: KPerson, when: "taken", guard: verdictIs(VerdictTaken), to: "taken", also: "released after the hold; contradiction while another begun effect holds the claim, or where an earlier attempt has another reference",
 		move: func(f Facts, e Event) Move {
-			return Move{To: Taken, By: ByPerson, From: Interrupted, Contradiction: e.TwoClaim}
+			return Move{To: Taken, By: ByPerson, From: Interrupted, Contradiction: twice(e)}
 		}},
 	{id: "P2", from: []State{Interrupted}, kind: KPerson, when: "not_taken", guard: verdictIs(VerdictNotTaken), to: "cleared (not_taken)", also: "released after the hold, never before the moment",
 		move: func(f Facts, e Event) Move {
@@ -182,9 +194,9 @@ var table = []row{
 	{id: "P5", from: []State{Held}, kind: KPerson, when: "same_as; the other effect is taken",
 		guard: func(f Facts, e Event) bool { return e.Verdict == VerdictSameAs && e.OtherTaken }, to: "taken", also: "stores the other's id, no reference",
 		move: func(f Facts, e Event) Move { return Move{To: Taken, By: ByPerson, From: Held} }},
-	{id: "P6", from: []State{Cleared}, kind: KPerson, when: "taken; unused", guard: verdictIs(VerdictTaken), to: "taken", also: "contradiction while another begun effect holds the claim",
+	{id: "P6", from: []State{Cleared}, kind: KPerson, when: "taken; unused", guard: verdictIs(VerdictTaken), to: "taken", also: "contradiction while another begun effect holds the claim, or where an earlier attempt has another reference",
 		move: func(f Facts, e Event) Move {
-			return Move{To: Taken, By: ByPerson, From: origin(f), Contradiction: e.TwoClaim}
+			return Move{To: Taken, By: ByPerson, From: origin(f), Contradiction: twice(e)}
 		}},
 	{id: "P7", from: []State{Cleared}, kind: KPerson, when: "stop; unused", guard: verdictIs(VerdictStop), to: "cancelled",
 		move: func(f Facts, e Event) Move { return Move{To: Cancelled, By: ByPerson, From: origin(f)} }},
@@ -260,10 +272,23 @@ func verdictIs(v Verdict) func(Facts, Event) bool {
 
 func appended(f Facts, e Event) Move { m := stay(f); m.Kept = true; return m }
 
-func contradict(f Facts, e Event) Move {
-	m := stay(f)
-	m.Kept, m.Contradiction = true, true
-	return m
+func contradict(how Contradiction) func(Facts, Event) Move {
+	return func(f Facts, e Event) Move {
+		m := stay(f)
+		m.Kept, m.Contradiction = true, how
+		return m
+	}
+}
+
+// twice is how a taken contradicts what else is known: that it happened twice.
+func twice(e Event) Contradiction {
+	switch {
+	case e.TwoObjects:
+		return EarlierAttemptTaken
+	case e.TwoClaim:
+		return HeldByAnother
+	}
+	return ""
 }
 
 func reply(f Facts, r Reply) Move { m := stay(f); m.Reply = r; return m }
@@ -277,7 +302,7 @@ func use(m Move) Move {
 
 // closed is an agent's own word: used and visible at once.
 func closed(s State, by By, e Event) Move {
-	return Move{To: s, By: by, Use: true, Release: true, Contradiction: e.TwoClaim}
+	return Move{To: s, By: by, Use: true, Release: true, Contradiction: twice(e)}
 }
 
 // reopened takes an unused decision back because evidence disagrees with it.
@@ -292,7 +317,9 @@ func reopened(f Facts, e Event) Move {
 // it may have happened twice.
 func stoppedButTaken(f Facts, e Event) Move {
 	m := reopened(f, e)
-	m.Contradiction = e.ClaimLost && e.TwoClaim
+	if e.ClaimLost && e.TwoClaim {
+		m.Contradiction = HeldByAnother
+	}
 	m.Kept = e.Kind == KFinish && notLast(f, e)
 	return m
 }

@@ -146,7 +146,7 @@ func TestTableWordsAreTrue(t *testing.T) {
 			return ""
 		}
 		r, d := rows[p.m.Row], did[p.m.Row]
-		d.contradiction = d.contradiction || p.m.Contradiction
+		d.contradiction = d.contradiction || p.m.Contradiction != ""
 		d.withdrawn = d.withdrawn || p.f.State == Cleared && anyOf(p.m.To, Interrupted, Held)
 		d.used = d.used || p.m.Use && !p.f.Used
 		d.stale = d.stale || p.m.Kept && p.e.Kind == KFinish && (p.e.Earlier || p.e.Stray)

@@ -54,16 +54,19 @@ func (v *verdict) judge(ctx context.Context) (*Refusal, error) {
 			return invalid("/result", "It does not look like what the tool returns: %v.", err), nil
 		}
 	}
+	first, r := v.second()
+	if r != nil {
+		return r, nil
+	}
+	if first != nil && v.Reference == "" {
+		v.Reference = first.Reference
+	}
 	ev, r, err := v.event(ctx)
 	if r != nil || err != nil {
 		return r, err
 	}
 	if m := Next(x.facts(), ev); m.Refused {
 		return v.doesNotFit(ev), nil
-	}
-	first, r := v.second()
-	if r != nil {
-		return r, nil
 	}
 	if first == nil && v.needsSecond() {
 		return nil, v.propose()
@@ -76,6 +79,11 @@ func (v *verdict) event(ctx context.Context) (Event, *Refusal, error) {
 	x := v.x
 	ev := Event{Kind: KPerson, Verdict: v.Verdict, TwoClaim: v.twoClaim(x)}
 	switch v.Verdict {
+	case VerdictTaken:
+		var err error
+		if ev.TwoObjects, err = v.twoObjects(ctx, x, v.Reference); err != nil {
+			return ev, nil, err
+		}
 	case VerdictAllow:
 		open, err := store.OpenOverlap(ctx, v.tx, digests(x.claims()), x.ID)
 		if err != nil {
@@ -125,9 +133,6 @@ func (v *verdict) carryOut(ctx context.Context, ev Event, first *store.Decision)
 	d := v.row("decide")
 	if first != nil {
 		d.About = first.ID
-		if d.Reference == "" {
-			d.Reference = first.Reference
-		}
 		if v.result.text == "" && first.Result != "" {
 			k, r := w.e.keep("/result", "", []byte(first.Result))
 			if r != nil {
@@ -150,7 +155,7 @@ func (v *verdict) carryOut(ctx context.Context, ev Event, first *store.Decision)
 		x.ReleaseAt, x.Early = w.releaseTime(x, v.Verdict)
 		switch v.Verdict {
 		case VerdictTaken:
-			v.setResult(v.result)
+			x.setOutcome(v.result, kept{})
 		case VerdictSameAs:
 			x.texts = store.Texts{Set: true, Result: other.Result}
 			x.ResultSize, x.ResultDigest = v.effects[v.SameAs].ResultSize, v.effects[v.SameAs].ResultDigest
@@ -164,24 +169,13 @@ func (v *verdict) carryOut(ctx context.Context, ev Event, first *store.Decision)
 			return err
 		}
 	}
-	if m.Contradiction {
-		w.contradicted(x, contradictionKind(m), d.Evidence)
-	}
+	w.contradicted(x, m, d.Evidence)
 	if err := v.releaseNow(); err != nil {
 		return err
 	}
 	v.finish(d)
 	w.hint(x.run)
 	return nil
-}
-
-func (v *verdict) setResult(k kept) {
-	x := v.x
-	x.texts = store.Texts{Set: true, Result: k.text}
-	x.ResultSize, x.ResultDigest = k.stored.Size, nil
-	if k.stored.Digest != "" {
-		x.ResultDigest = digestOf(k.stored.Digest)
-	}
 }
 
 // row is the decision as it is recorded.

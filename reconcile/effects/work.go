@@ -69,14 +69,13 @@ type run struct {
 
 type effect struct {
 	*store.Row
-	run    *run
-	isNew  bool
-	was    int64 // version as read
-	dirty  bool
-	text   string // arguments, when new
-	ctx    string // context, when new
-	texts  store.Texts
-	lastID *store.Event
+	run   *run
+	isNew bool
+	was   int64 // version as read
+	dirty bool
+	text  string // arguments, when new
+	ctx   string // context, when new
+	texts store.Texts
 }
 
 // work begins a transaction's view; it is of use once lock was called.
@@ -161,7 +160,7 @@ func (w *work) step(x *effect, ev Event, kind string, cause any, edit func(m Mov
 	before := x.facts()
 	m := Next(before, ev)
 	after := After(before, m)
-	if after == before && !m.Contradiction {
+	if after == before && m.Contradiction == "" {
 		return m, nil
 	}
 	if err := w.move(x, before, after, m, edit); err != nil {
@@ -198,7 +197,7 @@ func (w *work) move(x *effect, before, after Facts, m Move, edit func(m Move)) e
 	if before.State != m.To {
 		x.Proposal = ""
 	}
-	if m.Contradiction {
+	if m.Contradiction != "" {
 		x.Contradictions++
 	}
 	if edit != nil {
@@ -210,7 +209,7 @@ func (w *work) move(x *effect, before, after Facts, m Move, edit func(m Move)) e
 	if err := w.moveClaims(x, before, after); err != nil {
 		return err
 	}
-	if m.Contradiction || m.To == Interrupted && before.State != InFlight && before.State != None {
+	if m.Contradiction != "" || m.To == Interrupted && before.State != InFlight && before.State != None {
 		for _, c := range x.claims() {
 			w.withdraw = append(w.withdraw, claimOf{c, x.ID})
 		}
@@ -295,17 +294,24 @@ func (w *work) observe(v store.Evidence) string {
 	return v.ID
 }
 
-// contradict records why evidence disagrees.
-func (w *work) contradicted(x *effect, kind, evidence string) {
+// contradicted records how evidence disagrees, where a move says that it does.
+func (w *work) contradicted(x *effect, m Move, evidence string) {
+	if m.Contradiction == "" {
+		return
+	}
 	w.contradictions = append(w.contradictions, store.Contradiction{
-		ID: newID(), Effect: x.ID, At: ledger.At(w.now), Kind: kind, Evidence: evidence,
+		ID: newID(), Effect: x.ID, At: ledger.At(w.now), Kind: string(m.Contradiction), Evidence: evidence,
 	})
-	w.e.log.Warn("contradiction", "effect", x.ID, "run", x.run.RunID, "tool", x.Tool, "kind", kind)
+	w.e.log.Warn("contradiction", "effect", x.ID, "run", x.run.RunID, "tool", x.Tool, "kind", m.Contradiction)
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
+// digestOf is a digest as it is stored; nil for "".
 func digestOf(text string) []byte {
-	d, _ := hex.DecodeString(text)
+	if text == "" {
+		return nil
+	}
+	d, _ := hex.DecodeString(text) // ours, or checked when it came
 	return d
 }
