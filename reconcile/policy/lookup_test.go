@@ -196,6 +196,21 @@ func TestAFailingSampleRefusesThePolicy(t *testing.T) {
 	}
 }
 
+// A source that says how far its view reaches needs no visible_after, in a sample neither.
+func TestASampleOfASourceThatSaysAsOf(t *testing.T) {
+	t.Parallel()
+	src := asTool(strings.Replace(bank, "absence_is_proof", "as_of: timestamp(body.at)\n  kept_for: 30d\n  samples: s.yaml\n  absence_is_proof", 1))
+	for verdict, want := range map[string]int{"not_taken": 0, "inconclusive": 1} {
+		in := surroundings
+		in.ReadFile = func(string) ([]byte, error) {
+			return []byte("- {arguments: {invoice: I, amount: 1, currency: USD}, answer: {body: {data: [], at: '2020-01-01T00:00:00Z'}}, verdict: " + verdict + "}\n"), nil
+		}
+		if _, found := policy.LoadIn(in, "quittance.yaml", []byte(src)); len(found) != want {
+			t.Errorf("%s: %v", verdict, found)
+		}
+	}
+}
+
 // A policy that was in force once is read without its secrets and files, which may be gone.
 func TestAStoredPolicyNeedsNothingAround(t *testing.T) {
 	t.Parallel()

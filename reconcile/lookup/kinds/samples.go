@@ -164,10 +164,16 @@ func (s *sample) run(r *read.Reader, source replayer, l *lookup.Lookup) {
 	}
 	s.q.AskedAt = begun.Add(time.Hour)
 	seen := source.Replay(context.Background(), s.q, s.pages, s.canary)
-	seen.AsOf = time.Time{}
-	first := lookup.Judge(s.q, t, seen, nil)
-	s.q.AskedAt = s.q.AskedAt.Add(lookup.Apart)
-	a := lookup.Judge(s.q, t, seen, []lookup.Read{first.Read})
+	var reads []lookup.Read
+	var a lookup.Answer
+	for range 2 {
+		if !seen.AsOf.IsZero() {
+			seen.AsOf = s.q.AskedAt
+		}
+		a = lookup.Judge(s.q, t, seen, reads)
+		reads = append(reads, a.Read)
+		s.q.AskedAt = s.q.AskedAt.Add(lookup.Apart)
+	}
 	switch {
 	case a.Verdict != s.verdict, s.reason != "" && a.Reason != s.reason:
 		r.Mistake(s.node, s.path, "is judged %s, not %s", said(a.Verdict, a.Reason, a.Why), said(s.verdict, s.reason, ""))
