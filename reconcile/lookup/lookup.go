@@ -43,6 +43,7 @@ type Lookup struct {
 const (
 	maxExcerpt = 2048
 	maxRecord  = 2048
+	maxWord    = 100 // a world, a record's state
 	maxHits    = 50
 )
 
@@ -81,6 +82,8 @@ func (l *Lookup) tidy(s *Seen, redactor *redact.Redactor) {
 		s.Excerpt, s.body = clean(s.body, maxExcerpt, mask, redactor), nil
 	}
 	s.Request = redactor.Text(mask(s.Request))
+	s.Detail = clean([]byte(s.Detail), maxRecord, mask, redactor)
+	s.World = clean([]byte(s.World), maxWord, mask, redactor)
 	if len(s.Hits) > maxHits {
 		// So many are no answer to a question about one call.
 		s.Hits, s.Complete = s.Hits[:maxHits], false
@@ -88,7 +91,7 @@ func (l *Lookup) tidy(s *Seen, redactor *redact.Redactor) {
 	for i := range s.Hits {
 		h := &s.Hits[i]
 		h.Record = clean([]byte(h.Record), maxRecord, mask, redactor)
-		h.State = clean([]byte(h.State), 100, mask, redactor)
+		h.State = clean([]byte(h.State), maxWord, mask, redactor)
 		if h.Result != nil {
 			h.Result, _, _ = redactor.JSON([]byte(mask(string(h.Result))), nil, nil) // nil where it is not JSON
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"quittance/reconcile/lookup"
 	"quittance/reconcile/lookup/secret"
@@ -72,6 +73,22 @@ func TestAnExcerptCanBeStored(t *testing.T) {
 	})
 	if strings.ContainsRune(s.Excerpt, 0) || strings.ToValidUTF8(s.Excerpt, "") != s.Excerpt || !strings.Contains(s.Excerpt, "bytes in all") {
 		t.Errorf("%.40q", s.Excerpt)
+	}
+}
+
+// The names in a source's answer can be anything: they are as fit to be stored as the rest.
+func TestWhatASourceSaysOfItselfCanBeStored(t *testing.T) {
+	t.Parallel()
+	secrets := secret.NewSet()
+	secrets.Add("zz91-secret")
+	s := ask(t, secrets, func() lookup.Seen {
+		odd := "a\x00b\xff zz91-secret " + strings.Repeat("x", 5000)
+		return lookup.Seen{World: odd, Detail: odd, Hits: []lookup.Hit{{State: odd}}}
+	})
+	for what, text := range map[string]string{"world": s.World, "detail": s.Detail, "state": s.Hits[0].State} {
+		if strings.ContainsRune(text, 0) || !utf8.ValidString(text) || strings.Contains(text, "zz91") || len(text) > 2200 || !strings.HasPrefix(text, "a") {
+			t.Errorf("%s: %.60q of %d bytes", what, text, len(text))
+		}
 	}
 }
 
