@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -40,11 +41,16 @@ const (
 	exitUsage  = 2
 )
 
+// oneWish is how long further signals say the same as the first: whoever ends a
+// process and then its group, as timeout(1) and supervisors do, sends two, and a server
+// killed by the second would leave its PostgreSQL running.
+const oneWish = time.Second
+
 func main() {
-	// The first signal asks for a graceful stop; the second, with the default handling
+	// The first signal asks for a graceful stop; a later one, with the default handling
 	// back in place, kills.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, func() { time.AfterFunc(oneWish, stop) })
 	// The heap is small, and collecting it often costs more than it saves.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

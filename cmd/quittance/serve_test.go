@@ -64,7 +64,25 @@ func TestEmbeddedPlaceIsStable(t *testing.T) {
 	}
 }
 
-// One signal asks, two insist: here an unfinished request holds up the stop.
+// Two signals together are one wish: the database must not be left running.
+func TestTwoSignalsAtOnceStopGracefully(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	p := serve(t, nil, "--data", dir)
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond) // without a pause the kernel delivers them as one
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	if s := p.wait(); s.Signaled() || s.ExitStatus() != 0 {
+		t.Errorf("after two signals: %v\n%s", s, p.output())
+	}
+	if _, err := embedded.Find(dir); !errors.Is(err, embedded.ErrNotRunning) {
+		t.Errorf("the database after two signals at once: %v, want ErrNotRunning", err)
+	}
+}
+
+// One signal asks, a later one insists: here an unfinished request holds up the stop.
 func TestASecondSignalKills(t *testing.T) {
 	t.Parallel()
 	p := serve(t, nil, "--data", dataDir(t))
@@ -83,7 +101,7 @@ func TestASecondSignalKills(t *testing.T) {
 	select {
 	case <-p.exited:
 		t.Fatal("the first signal did not wait for the request, so this test proves nothing")
-	case <-time.After(500 * time.Millisecond):
+	case <-time.After(2 * oneWish):
 	}
 	if s := p.end(syscall.SIGTERM); !s.Signaled() || s.Signal() != syscall.SIGTERM {
 		t.Errorf("after the second signal: %v, want death by it", s)

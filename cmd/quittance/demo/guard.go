@@ -11,8 +11,8 @@ import (
 
 // guard is a process that outlives the demo by a moment: when the demo is killed and
 // cannot end its children, the guard does. It is told of each child through a pipe,
-// and acts when the pipe ends. (Linux could signal the children itself, but does so
-// more than once, and to a server a second signal means to drop everything.)
+// and acts when the pipe ends. (Linux could signal the children itself, but does so at the
+// end of the thread that started them, and no other system can.)
 type guard struct {
 	cmd *exec.Cmd
 
