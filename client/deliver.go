@@ -37,9 +37,14 @@ func (c *Client) deliver(ctx context.Context, o spooled) (a FinishAnswer, delive
 		return err
 	})
 	switch {
-	case err == nil && unsaved == nil:
-		return a, true, c.spool.remove(name)
 	case err == nil:
+		if unsaved == nil {
+			// Left behind it is delivered once more, which changes nothing: no reason
+			// for the caller to doubt the call.
+			if err := c.spool.remove(name); err != nil {
+				c.log.Warn("a delivered outcome stays in the spool", "file", name, "error", err)
+			}
+		}
 		return a, true, nil
 	case unsaved != nil:
 		return a, false, fmt.Errorf("%w: %w; %w", ErrUnrecorded, unsaved, err)
