@@ -19,7 +19,7 @@ import (
 // no row values: the details of an error and the statement that failed stay out of it.
 var settings = map[string]string{
 	"shared_buffers":                      "128MB",
-	"max_connections":                     "100", // four pools of 24
+	"max_connections":                     "100", // a server and a command beside it hold 33 each at most; the rest is for a look inside
 	"max_wal_size":                        "2GB", // fewer checkpoints under load; at most a few seconds of recovery
 	"min_wal_size":                        "128MB",
 	"wal_compression":                     "on",  // full-page images are most of our WAL
