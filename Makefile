@@ -1,5 +1,5 @@
-# Every target does its own set-up: `make demo` and `make test` work on a fresh
-# machine. Go comes first in the path from .cache when script/setup put it there.
+# What runs or measures Quittance does its own set-up: `make demo` and `make test` work
+# on a fresh machine. Go comes first in the path from .cache when script/setup put it there.
 export PATH := $(CURDIR)/.cache/go/bin:$(PATH)
 export GOTOOLCHAIN ?= auto
 
@@ -34,8 +34,9 @@ bench-desk: ## Measure the pages over a million effects, and two hundred watcher
 build: ## Build bin/quittance
 	go build -o bin/quittance ./cmd/quittance
 
-serve: build ## Run the server on an embedded database in .cache
+serve: ## Run the server on an embedded database in .cache
 	@script/setup
+	@$(MAKE) --no-print-directory build
 	bin/quittance serve --data $(or $(DATA),.cache/data)
 
 generate: ## Regenerate the code of the templ pages
@@ -50,6 +51,5 @@ lint: ## Check formatting, vet and staticcheck
 
 vuln: ## Look for known vulnerabilities in the dependencies (needs the network)
 	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
-
 
 .PHONY: help setup demo demo-scripted test bench bench-desk build serve generate fmt lint vuln
