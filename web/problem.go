@@ -15,7 +15,6 @@ import (
 // Problem is a refusal by the machinery itself, as an RFC 9457 document. Packages
 // above have richer ones; see [Document].
 type Problem struct {
-	Type        string       `json:"type,omitempty"`
 	Title       string       `json:"title"`
 	Status      int          `json:"status"`
 	Detail      string       `json:"detail,omitempty"`
@@ -100,17 +99,6 @@ func explain(c echo.Context, err error) Document {
 	return &Problem{Status: http.StatusInternalServerError, Code: "internal",
 		Detail:    "The server failed; its log has the cause under the request id. Send the same again.",
 		Retryable: true, RetryAction: "retry_same", RetryAfter: 1}
-}
-
-func denyCrossOrigin(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(http.StatusForbidden)
-	_ = json.NewEncoder(w).Encode(&Problem{
-		Status: http.StatusForbidden,
-		Title:  http.StatusText(http.StatusForbidden),
-		Code:   "cross_origin",
-		Detail: "A page of another site may not send this request.",
-	})
 }
 
 // JSON answers with v. It is written whole or not at all, and raw JSON in it keeps

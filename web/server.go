@@ -36,13 +36,6 @@ func New(o Options) (*echo.Echo, error) {
 			return nil, err
 		}
 	}
-	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if o.CrossOrigin != nil {
-			o.CrossOrigin(r)
-		}
-		denyCrossOrigin(w, r)
-	}))
-
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = func(err error, c echo.Context) { writeProblem(c, o.Log, err) }
@@ -53,7 +46,22 @@ func New(o Options) (*echo.Echo, error) {
 		recoverPanics,
 		plainAddress,
 		limitBody(o.BodyTimeout),
-		echo.WrapMiddleware(cross.Handler),
+		sameOrigin(cross, o.CrossOrigin),
 	)
 	return e, nil
+}
+
+// sameOrigin refuses what a page of another site sent, and tells denied of it.
+func sameOrigin(cross *http.CrossOriginProtection, denied func(*http.Request)) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if cross.Check(c.Request()) == nil {
+				return next(c)
+			}
+			if denied != nil {
+				denied(c.Request())
+			}
+			return &Problem{Status: http.StatusForbidden, Code: "cross_origin", Detail: "A page of another site may not send this request."}
+		}
+	}
 }

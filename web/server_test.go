@@ -297,7 +297,9 @@ func TestCrossOriginPostIsRefused(t *testing.T) {
 			t.Errorf("%s %s: %d, want %d", tc.header, tc.value, resp.StatusCode, tc.want)
 		}
 		if tc.want == 403 {
-			problemOf(t, resp)
+			if p := problemOf(t, resp); p.Code != "cross_origin" || p.RequestID == "" {
+				t.Errorf("%s %s: %+v", tc.header, tc.value, p)
+			}
 		}
 		resp.Body.Close()
 	}

@@ -77,7 +77,7 @@ func TestTheMachinerysProblemsAreTheClients(t *testing.T) {
 	t.Parallel()
 	offset := int64(3)
 	raw, err := json.Marshal(web.Problem{
-		Type: "t", Title: "t", Status: 400, Detail: "d", Code: "c", Retryable: true, RetryAction: "r", RetryAfter: 1, Final: true,
+		Title: "t", Status: 400, Detail: "d", Code: "c", Retryable: true, RetryAction: "r", RetryAfter: 1, Final: true,
 		Errors: []web.FieldError{{Pointer: "/a", Detail: "d"}}, Offset: &offset, Pointer: "/a", Limit: 1, RequestID: "id",
 	})
 	if err != nil {
