@@ -1,7 +1,9 @@
 package web
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"net/http"
 	"reflect"
 	"strings"
@@ -50,15 +52,15 @@ func unmarshal(body []byte, v any) error {
 	// Something is wrong, or an escape in a raw field stands for no character. Read
 	// the body again slowly, to list everything that is wrong at once.
 	var found faults
-	dec := jsontext.NewDecoder(newReader(body), jsontext.AllowInvalidUTF8(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(true))
 	if err := shape.list(dec, &found); err != nil {
 		return malformed(body, err)
 	}
-	if _, err := dec.ReadToken(); err == nil || !isEOF(err) {
+	if _, err := dec.ReadToken(); err == nil || !errors.Is(err, io.EOF) {
 		return problemAt(dec.InputOffset(), "", "there is something after the end of the object")
 	}
 	if len(found) > 0 {
-		return found.problem()
+		return Invalid(found...)
 	}
 	reflect.ValueOf(v).Elem().SetZero()
 	if err := json.Unmarshal(body, v, json.RejectUnknownMembers(true), jsontext.AllowInvalidUTF8(true)); err != nil {
@@ -117,7 +119,7 @@ func malformed(body []byte, err error) error {
 		return problemAt(s.ByteOffset, s.JSONPointer, detail)
 	}
 	if s, ok := errors.AsType[*json.SemanticError](err); ok {
-		return faults{{shorten(s.JSONPointer), "does not fit here"}}.problem()
+		return Invalid(FieldError{shorten(s.JSONPointer), "does not fit here"})
 	}
 	return problemAt(int64(len(body)), "", "the JSON ends too early")
 }
@@ -152,10 +154,6 @@ func (f *faults) add(p jsontext.Pointer, detail string) {
 	if len(*f) < mostFaults {
 		*f = append(*f, FieldError{Pointer: shorten(p), Detail: detail})
 	}
-}
-
-func (f faults) problem() *Problem {
-	return Invalid(f...)
 }
 
 // Invalid is the refusal of a body whose fields are wrong.

@@ -3,8 +3,6 @@ package web
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"reflect"
 	"slices"
 	"strconv"
@@ -303,7 +301,3 @@ func text(raw jsontext.Value) (value, bad string) {
 	}
 	return string(plain), ""
 }
-
-func newReader(b []byte) *bytes.Buffer { return bytes.NewBuffer(b) }
-
-func isEOF(err error) bool { return errors.Is(err, io.EOF) }
