@@ -137,6 +137,9 @@ func TestTheOtherKindsAreStrictToo(t *testing.T) {
 		{"{webhook_inbox: {name: a, signature: stripe, secrets: ['${env:BANK_TOKEN}']}, absence_is_proof: true}", "an event that did not come proves nothing"},
 		{"{worker: {pool: 5}}", "pool: must be text"},
 		{"{worker: {}, canary: x}", "means nothing for worker"},
+		{"{worker: {}, next: body.next}", "next: means nothing for worker"},
+		{"{sql: {}, not_found: 'body == null'}", "not_found: means nothing for sql"},
+		{"{webhook_inbox: {}, next: body.next}", "next: means nothing for webhook_inbox"},
 	} {
 		src := fmt.Sprintf("connections: {books: '${env:BOOKS_URL}'}\ntools: {x: {business_key: '{a}', lookup: %s}}", c.lookup)
 		if got := strings.Join(mistakes(t, src), "\n"); !strings.Contains(got, c.want) {

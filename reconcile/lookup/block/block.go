@@ -60,8 +60,8 @@ func (b *Block) Default(name, expression string) {
 }
 
 // Rules reads the expressions.
-func (b *Block) Rules(needs rules.Needs) *rules.Rules {
-	return rules.Read(b.Reader, b.Node, b.Path, b.Fields, b.Tool, needs)
+func (b *Block) Rules() *rules.Rules {
+	return rules.Read(b.Reader, b.Node, b.Path, b.Fields, b.Tool)
 }
 
 // Refuse reports shared fields that mean nothing for this kind.

@@ -14,7 +14,6 @@ import (
 	"quittance/reconcile/lookup/block"
 	"quittance/reconcile/lookup/fetch"
 	"quittance/reconcile/lookup/outbound"
-	"quittance/reconcile/lookup/rules"
 	"quittance/reconcile/lookup/secret"
 	"quittance/reconcile/policy/read"
 )
@@ -27,7 +26,7 @@ func Read(b *block.Block) lookup.Source {
 	path := b.KindPath(Kind)
 	f := b.Own(Kind, "url", "method", "read_only", "headers", "body", "oauth2", "client_certificate")
 	s := &source{absence: b.AbsenceIsProof, secrets: secret.NewSet()}
-	s.rules = b.Rules(rules.Needs{Found: true, Pages: true})
+	s.rules = b.Rules()
 	u := readURL(b, f["url"], path+".url")
 	if f != nil && f["url"] == nil {
 		b.Mistake(b.Kind, path, "url is missing: where to ask")

@@ -53,8 +53,8 @@ func Read(b *block.Block) lookup.Source {
 	if absence, at := b.At("absence_is_proof"); b.AbsenceIsProof {
 		b.Mistake(absence, at, "an event that did not come proves nothing: it may have been lost")
 	}
-	b.Refuse(Kind, "allow_private", "canary")
-	s.rules = b.Rules(rules.Needs{Found: true})
+	b.Refuse(Kind, "allow_private", "canary", "not_found", "next")
+	s.rules = b.Rules()
 	return s
 }
 

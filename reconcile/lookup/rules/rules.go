@@ -15,7 +15,6 @@ type Rules struct {
 	match, final, reference, result, ours, never, reversed, state *expr.Expr // of a hit
 
 	checkResult func([]byte) error
-	hasNext     bool
 }
 
 // Fields are the names of all expressions, in the order of the documentation.
@@ -32,15 +31,9 @@ type Tool struct {
 	Fill func(q *lookup.Question) error
 }
 
-// Needs says which expressions a kind of look-up uses.
-type Needs struct {
-	Found bool // false: the adapter knows the records itself, and found is optional
-	Pages bool // not_found and next mean something
-}
-
 // Read reads the expressions among the fields of a look-up. block is where a missing one
 // is reported.
-func Read(r *read.Reader, block ast.Node, path string, f map[string]ast.Node, tool Tool, needs Needs) *Rules {
+func Read(r *read.Reader, block ast.Node, path string, f map[string]ast.Node, tool Tool) *Rules {
 	answer, err := answerScope()
 	if err != nil {
 		r.Mistake(block, path, "%s", err)
@@ -67,23 +60,16 @@ func Read(r *read.Reader, block ast.Node, path string, f map[string]ast.Node, to
 		reference: of(hit, "reference", expr.Any), result: of(hit, "result", expr.Any),
 		ours: of(hit, "ours", expr.Bool), never: of(hit, "never", expr.Bool),
 		reversed: of(hit, "reversed", expr.Bool), state: of(hit, "state", expr.Any),
-		checkResult: tool.CheckResult, hasNext: f["next"] != nil,
+		checkResult: tool.CheckResult,
 	}
 	required := map[string]string{
+		"found": "the list of hits in an answer",
 		"match": "whether a hit's amount, currency and recipient are the effect's", "final": "whether a hit can still change",
 		"reference": "the downstream's name for a hit", "result": "what is replayed to the agent",
-	}
-	if needs.Found {
-		required["found"] = "the list of hits in an answer"
 	}
 	for _, name := range Fields {
 		if why, must := required[name]; must && f[name] == nil {
 			r.Mistake(block, path, "%s is missing: %s", name, why)
-		}
-	}
-	for _, name := range []string{"not_found", "next"} {
-		if f[name] != nil && !needs.Pages {
-			r.Mistake(f[name], path+"."+name, "means nothing for this kind of look-up")
 		}
 	}
 	if r.Count() == before {
@@ -108,7 +94,7 @@ func checkEffect(r *read.Reader, n ast.Node, path string, e *expr.Expr, tool Too
 // agree refuses rules under which something could pass for a proof that is none.
 func (x *Rules) agree(r *read.Reader, f map[string]ast.Node, path string, tool Tool) {
 	keys := []string{"effect.business_key", "effect.vendor_key", "effect.reference", "effect.arguments"}
-	named := x.match.Uses(keys...) || x.found != nil && x.found.Uses(keys...)
+	named := x.match.Uses(keys...) || x.found.Uses(keys...)
 	if !named {
 		r.Mistake(f["match"], path+".match", "neither found nor match compares a hit with the effect: a search that finds something similar would be a proof")
 	}

@@ -131,11 +131,6 @@ func (a Asker) list(ctx context.Context, name string, x *expr.Expr, vars map[str
 	return nil
 }
 
-// Hit reads a record that the adapter found itself.
-func (a Asker) Hit(ctx context.Context, record *canon.Value) (lookup.Hit, error) {
-	return a.hit(ctx, types.DefaultTypeAdapter.NativeToValue(expr.Value(record)), a.answer(Answer{}))
-}
-
 func (a Asker) hit(ctx context.Context, record ref.Val, answer map[string]any) (h lookup.Hit, err error) {
 	vars := map[string]any{"hit": record, "effect": answer["effect"], "status": answer["status"], "body": answer["body"]}
 	for _, one := range []struct {

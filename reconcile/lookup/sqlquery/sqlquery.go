@@ -50,8 +50,8 @@ func Read(b *block.Block) lookup.Source {
 	}
 	// The rows are the hits unless the policy picks among them.
 	b.Default("found", "body.rows")
-	b.Refuse(Kind, "allow_private")
-	s := &source{rules: b.Rules(rules.Needs{Found: true}), absence: b.AbsenceIsProof}
+	b.Refuse(Kind, "allow_private", "not_found", "next")
+	s := &source{rules: b.Rules(), absence: b.AbsenceIsProof}
 	if name, ok := b.Text(f["connection"], path+".connection"); ok {
 		s.name = name
 		if s.connection = b.Connections[name]; s.connection == nil && !b.Stored {

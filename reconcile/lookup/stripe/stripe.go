@@ -89,7 +89,7 @@ func Read(b *block.Block) lookup.Source {
 		b.Mistake(b.Kind, path, "id or metadata is needed, one of them: what names the object, or the member of its metadata that holds our vendor_key")
 	}
 	s.defaults(b, metadata)
-	s.rules = b.Rules(rules.Needs{Found: true, Pages: true})
+	s.rules = b.Rules()
 	n, at := b.At("canary")
 	s.canary, _ = b.Text(n, at)
 	if absence, where := b.At("absence_is_proof"); b.AbsenceIsProof && s.canary == "" {

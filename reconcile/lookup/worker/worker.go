@@ -38,8 +38,8 @@ func Read(b *block.Block) lookup.Source {
 	} else {
 		b.Default("match", "hit.recipient_matches")
 	}
-	b.Refuse(Kind, "allow_private", "canary")
-	s := &source{pool: "default", rules: b.Rules(rules.Needs{Found: true})}
+	b.Refuse(Kind, "allow_private", "canary", "not_found", "next")
+	s := &source{pool: "default", rules: b.Rules()}
 	if pool, ok := b.Text(f["pool"], b.KindPath(Kind)+".pool"); ok {
 		s.pool = pool
 	}
