@@ -28,9 +28,6 @@ func (w caller) String() string {
 	return [...]string{"anyone", "an agent", "a person", "a person who decides", "an agent or a person", "an administrator"}[w]
 }
 
-// decidingRoles may change what an effect is held for.
-var decidingRoles = []string{"operator", "approver", "admin"}
-
 // identity is who a request was found to come from.
 type identity struct{ access.Identity }
 
@@ -71,7 +68,7 @@ func (a *API) authenticate(c echo.Context, want caller) (identity, error) {
 	case reader:
 		allowed = found.Person != nil
 	case decider:
-		allowed = found.Person.Is(decidingRoles...)
+		allowed = found.Person.Is(access.Deciders...)
 	case administrator:
 		allowed = found.Person.Is("admin")
 	case agentOrReader:
@@ -80,7 +77,7 @@ func (a *API) authenticate(c echo.Context, want caller) (identity, error) {
 	if !allowed {
 		detail := "This call is for the token of " + want.String() + "."
 		if want == decider {
-			detail += " The roles that decide are " + strings.Join(decidingRoles, ", ") + "."
+			detail += " The roles that decide are " + strings.Join(access.Deciders, ", ") + "."
 		}
 		return identity{}, &web.Problem{Status: http.StatusForbidden, Code: "forbidden", Detail: detail}
 	}

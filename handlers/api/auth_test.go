@@ -13,15 +13,16 @@ func TestEveryRouteAsksForItsCaller(t *testing.T) {
 	t.Parallel()
 	may := map[caller]map[string]bool{
 		agent:         {"agent": true},
-		reader:        {"viewer": true, "operator": true},
-		decider:       {"operator": true},
-		agentOrReader: {"agent": true, "viewer": true, "operator": true},
-		anyone:        {"agent": true, "viewer": true, "operator": true, "": true, "stranger": true},
+		reader:        {"viewer": true, "operator": true, "admin": true},
+		decider:       {"operator": true, "admin": true},
+		agentOrReader: {"agent": true, "viewer": true, "operator": true, "admin": true},
+		administrator: {"admin": true},
+		anyone:        {"agent": true, "viewer": true, "operator": true, "admin": true, "": true, "stranger": true},
 	}
 	url := serve(t, &stub{})
 	for _, r := range routes {
 		path := strings.NewReplacer(":run_id", "r1", ":effect_id", "e1", ":turn", "1").Replace(r.path)
-		for _, token := range []string{"", "stranger", "agent", "viewer", "operator"} {
+		for _, token := range []string{"", "stranger", "agent", "viewer", "operator", "admin"} {
 			got := call(t, token, r.method, url+path, "")
 			want := 403
 			if token == "" || token == "stranger" {

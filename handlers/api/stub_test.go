@@ -117,6 +117,8 @@ func (doors) Authenticate(_ context.Context, bearer string) (access.Identity, er
 		return access.Identity{Person: &access.Person{ID: 1, Name: "Vera", Roles: []string{"viewer"}}}, nil
 	case "operator":
 		return access.Identity{Person: &access.Person{ID: 2, Name: "Olga", Roles: []string{"operator"}}}, nil
+	case "admin":
+		return access.Identity{Person: &access.Person{ID: 3, Name: "Ada", Roles: []string{"admin"}}}, nil
 	case "broken":
 		return access.Identity{}, context.DeadlineExceeded
 	}
