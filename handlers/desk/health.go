@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"quittance/ledger/audit"
 	"quittance/reconcile/effects"
 	"quittance/views"
 	"quittance/web"
@@ -93,7 +92,8 @@ func (d *Desk) onGap(r *request, action string, f func(note string) error) error
 	if err != nil {
 		return err
 	}
-	row := audit.Row{Person: r.session.Person.ID, Actor: r.session.Person.Name, Via: "page", Action: action, Outcome: "done", Note: r.form.Text("note"), RequestID: web.RequestID(r.Context)}
+	row := r.by().Row(action, "")
+	row.Note = r.form.Text("note")
 	if err := d.access.Record(r.ctx(), row); err != nil {
 		return err
 	}

@@ -64,24 +64,32 @@ func Tokens(ctx context.Context, r ledger.Reader) ([]Token, error) {
 }
 
 // AddToken stores a token's hash for an account or a person; the other is 0.
-func AddToken(ctx context.Context, tx *ledger.Tx, hash []byte, hint, name string, account, person int64, expires time.Time) (id int64, err error) {
-	err = tx.Get(ctx, &id, `
+func AddToken(ctx context.Context, tx *ledger.Tx, hash []byte, hint, name string, account, person int64, expires time.Time) error {
+	_, err := tx.Exec(ctx, `
 		INSERT INTO tokens (hash, hint, name, account_id, person_id, expires_at)
-		VALUES ($1, $2, $3, NULLIF($4::bigint, 0), NULLIF($5::bigint, 0), $6) RETURNING id`,
+		VALUES ($1, $2, $3, NULLIF($4::bigint, 0), NULLIF($5::bigint, 0), $6)`,
 		hash, hint, name, account, person, ledger.Time{Time: expires})
 	if err != nil {
-		return 0, fmt.Errorf("couldn't store a token: %w", err)
+		return fmt.Errorf("couldn't store a token: %w", err)
 	}
-	return id, nil
+	return nil
 }
 
-// RevokeToken ends a token; false when there is none that is live.
-func RevokeToken(ctx context.Context, tx *ledger.Tx, id int64) (bool, error) {
-	n, err := tx.Exec(ctx, `UPDATE tokens SET revoked_at = clock_timestamp() WHERE id = $1 AND revoked_at IS NULL`, id)
-	if err != nil {
-		return false, fmt.Errorf("couldn't revoke a token: %w", err)
-	}
-	return n == 1, nil
+// Revoked is a token that has just been ended, and whose it was.
+type Revoked struct {
+	Name    string `db:"name"`
+	Account int64  `db:"account_id"`
+	Person  int64  `db:"person_id"`
+}
+
+// RevokeToken ends a live token of one person, or of anybody when person is 0;
+// [ledger.ErrNotFound] when there is none.
+func RevokeToken(ctx context.Context, tx *ledger.Tx, person, id int64) (t Revoked, err error) {
+	err = tx.Get(ctx, &t, `
+		UPDATE tokens SET revoked_at = clock_timestamp()
+		WHERE id = $1 AND ($2::bigint = 0 OR person_id = $2) AND revoked_at IS NULL
+		RETURNING name, COALESCE(account_id, 0) AS account_id, COALESCE(person_id, 0) AS person_id`, id, person)
+	return t, err
 }
 
 // Account finds an account by name, making it when it is new.
@@ -126,9 +134,12 @@ func AddPerson(ctx context.Context, tx *ledger.Tx, name, email string, roles []s
 	return id, nil
 }
 
-// DisablePerson ends somebody's access, tokens included; false when there is nobody.
+// DisablePerson ends somebody's access, and their tokens for good; false when there is nobody.
 func DisablePerson(ctx context.Context, tx *ledger.Tx, id int64) (bool, error) {
 	n, err := tx.Exec(ctx, `UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1 AND disabled_at IS NULL`, id)
+	if err == nil {
+		_, err = tx.Exec(ctx, `UPDATE tokens SET revoked_at = clock_timestamp() WHERE person_id = $1 AND revoked_at IS NULL`, id)
+	}
 	if err != nil {
 		return false, fmt.Errorf("couldn't disable a person: %w", err)
 	}

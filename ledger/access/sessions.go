@@ -217,16 +217,6 @@ func Admins(ctx context.Context, r ledger.Reader) (n int, err error) {
 	return n, err
 }
 
-// RevokeTokenOf ends a token of one person; false when they have no such live token.
-func RevokeTokenOf(ctx context.Context, tx *ledger.Tx, person, id int64) (bool, error) {
-	n, err := tx.Exec(ctx, `
-		UPDATE tokens SET revoked_at = clock_timestamp() WHERE id = $1 AND person_id = $2 AND revoked_at IS NULL`, id, person)
-	if err != nil {
-		return false, fmt.Errorf("couldn't revoke a token: %w", err)
-	}
-	return n == 1, nil
-}
-
 // TokensOf lists a person's tokens, newest first.
 func TokensOf(ctx context.Context, r ledger.Reader, person int64) ([]Token, error) {
 	var rows []Token

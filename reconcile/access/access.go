@@ -10,13 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"quittance/ledger"
 	store "quittance/ledger/access"
+	"quittance/ledger/audit"
 )
 
 // ErrUnknown answers every token that does not open anything: never issued,
@@ -138,31 +138,20 @@ const (
 // minToken is the least a token given from outside must have, in characters.
 const minToken = 16
 
-// AddAgentToken stores a token for an account, making the account when it is new.
-func (s *Service) AddAgentToken(ctx context.Context, account, name, token string, life time.Duration) error {
-	if strings.TrimSpace(account) == "" || len(account) > 256 {
-		return errors.New("an account's name has 1 to 256 bytes")
-	}
-	return s.add(ctx, name, token, life, func(ctx context.Context, tx *ledger.Tx) (int64, int64, error) {
-		id, err := store.Account(ctx, tx, account)
-		return id, 0, err
-	})
-}
-
-// AddPersonToken stores a token for a person.
-func (s *Service) AddPersonToken(ctx context.Context, person int64, name, token string, life time.Duration) error {
-	return s.add(ctx, name, token, life, func(context.Context, *ledger.Tx) (int64, int64, error) { return 0, person, nil })
-}
-
-func (s *Service) add(ctx context.Context, name, token string, life time.Duration, owner func(context.Context, *ledger.Tx) (int64, int64, error)) error {
+// addToken stores a token of an account, or of a person when the account is "", with
+// its line in the audit trail. An account is made when it is new.
+func (s *Service) addToken(ctx context.Context, by MadeBy, account string, person int64, name, token string, life time.Duration) error {
 	if len(token) < minToken || len(token) > 512 {
 		return fmt.Errorf("a token has %d to 512 characters", minToken)
 	}
 	hash := sha256.Sum256([]byte(token))
 	return s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
-		account, person, err := owner(ctx, tx)
-		if err != nil {
-			return err
+		var owner int64
+		var err error
+		if account != "" {
+			if owner, err = store.Account(ctx, tx, account); err != nil {
+				return err
+			}
 		}
 		var expires time.Time
 		if life > 0 {
@@ -172,7 +161,7 @@ func (s *Service) add(ctx context.Context, name, token string, life time.Duratio
 			}
 			expires = now.Add(life)
 		}
-		id, err := store.AddToken(ctx, tx, hash[:], token[:6]+"…", name, account, person, expires)
+		err = store.AddToken(ctx, tx, hash[:], token[:6]+"…", name, owner, person, expires)
 		switch ledger.Constraint(err) {
 		case "tokens_hash_key":
 			return errors.New("this token exists already")
@@ -182,32 +171,64 @@ func (s *Service) add(ctx context.Context, name, token string, life time.Duratio
 		if err != nil {
 			return err
 		}
-		owner := "account " + strconv.FormatInt(account, 10)
-		if person != 0 {
-			owner = "person " + strconv.FormatInt(person, 10)
-		}
-		return fromShell(ctx, tx, "token.new", "token "+strconv.FormatInt(id, 10), name+", for "+owner)
+		return audit.Add(ctx, tx, by.tokenRow("token.add", owner, person, name))
 	})
 }
 
-// AddPerson adds somebody with roles and returns their id.
-func (s *Service) AddPerson(ctx context.Context, name, email string, roles []string) (id int64, err error) {
-	if strings.TrimSpace(name) == "" || len(name) > 1024 {
+// revoke ends a live token, of one person or, for person 0, whoever's; [ErrChanged]
+// when there is none.
+func (s *Service) revoke(ctx context.Context, by MadeBy, person, id int64) error {
+	err := s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+		t, err := store.RevokeToken(ctx, tx, person, id)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return ErrChanged
+		}
+		if err != nil {
+			return err
+		}
+		return audit.Add(ctx, tx, by.tokenRow("token.revoke", t.Account, t.Person, t.Name))
+	})
+	s.forgetAll()
+	return err
+}
+
+// forgetAll lets this server ask again about every token.
+func (s *Service) forgetAll() {
+	s.mu.Lock()
+	clear(s.known)
+	s.mu.Unlock()
+}
+
+// addPerson adds somebody with roles, with their line in the audit trail.
+func (s *Service) addPerson(ctx context.Context, by MadeBy, name, email string, roles []string) (id int64, err error) {
+	name, email = strings.TrimSpace(name), strings.ToLower(strings.TrimSpace(email)) // as they sign in
+	if name == "" || len(name) > 1024 {
 		return 0, errors.New("a person's name has 1 to 1,024 bytes")
 	}
-	for _, r := range roles {
-		if !slices.Contains(Roles, r) {
-			return 0, fmt.Errorf("%q is no role: there are %s", r, strings.Join(Roles, ", "))
-		}
+	if err := checkRoles(roles); err != nil {
+		return 0, err
 	}
 	err = s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
-		id, err = store.AddPerson(ctx, tx, name, strings.ToLower(strings.TrimSpace(email)), roles) // as they sign in
-		return err
+		if id, err = store.AddPerson(ctx, tx, name, email, roles); err != nil {
+			return err
+		}
+		r := by.Row("person.add", subjectOf(id))
+		r.After = quoted(map[string]any{"name": name, "email": email, "roles": roles})
+		return audit.Add(ctx, tx, r)
 	})
 	if ledger.Constraint(err) == "people_email_key" {
 		return 0, errors.New("somebody has this e-mail address already")
 	}
 	return id, err
+}
+
+func checkRoles(roles []string) error {
+	for _, r := range roles {
+		if !slices.Contains(Roles, r) {
+			return fmt.Errorf("%q is no role: there are %s", r, strings.Join(Roles, ", "))
+		}
+	}
+	return nil
 }
 
 // Bootstrap gives the tokens of an empty installation: the first person's, with all

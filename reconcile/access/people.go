@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,11 +43,23 @@ type MadeBy struct {
 	RequestID string
 }
 
-func (m MadeBy) row(action, subject string) audit.Row {
+// Row is the trail's line of a change that was made.
+func (m MadeBy) Row(action, subject string) audit.Row {
 	r := audit.Row{Actor: "command line", Via: "command", Action: action, Outcome: "done", Subject: subject, RequestID: m.RequestID}
 	if m.Person != nil {
 		r.Person, r.Actor, r.Via = m.Person.ID, m.Person.Name, "page"
 	}
+	return r
+}
+
+// tokenRow is the line of a change to a token, of an account or of a person.
+func (m MadeBy) tokenRow(action string, account, person int64, name string) audit.Row {
+	subject := subjectOf(person)
+	if person == 0 {
+		subject = fmt.Sprintf("account:%d", account)
+	}
+	r := m.Row(action, subject)
+	r.Note = name
 	return r
 }
 
@@ -90,7 +101,7 @@ func (s *Service) Link(ctx context.Context, by MadeBy, person int64, kind string
 		if err := store.AddLink(ctx, tx, hash[:], person, kind, maker, life); err != nil {
 			return err
 		}
-		return audit.Add(ctx, tx, by.row("person.link", subjectOf(person)))
+		return audit.Add(ctx, tx, by.Row("person.link", subjectOf(person)))
 	})
 	return secret, err
 }
@@ -154,15 +165,7 @@ func (s *Service) Add(ctx context.Context, by MadeBy, name, email string, roles 
 	if at := strings.IndexByte(email, '@'); at < 1 || at == len(email)-1 || len(email) > 320 || strings.ContainsAny(email, " \t\r\n") {
 		return "", errors.New("an e-mail address is needed to sign in")
 	}
-	id, err := s.AddPerson(ctx, strings.TrimSpace(name), email, roles)
-	if err != nil {
-		return "", err
-	}
-	err = s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
-		r := by.row("person.add", subjectOf(id))
-		r.After = quoted(map[string]any{"name": strings.TrimSpace(name), "email": email, "roles": roles})
-		return audit.Add(ctx, tx, r)
-	})
+	id, err := s.addPerson(ctx, by, name, email, roles)
 	if err != nil {
 		return "", err
 	}
@@ -172,10 +175,8 @@ func (s *Service) Add(ctx context.Context, by MadeBy, name, email string, roles 
 // SetRoles replaces somebody's roles; was are those that the page showed. The last
 // admin keeps the role. [ErrChanged], [ErrLastAdmin].
 func (s *Service) SetRoles(ctx context.Context, by MadeBy, person int64, was, roles []string) error {
-	for _, r := range roles {
-		if !slices.Contains(Roles, r) {
-			return fmt.Errorf("there is no role of that name: there are %s", strings.Join(Roles, ", "))
-		}
+	if err := checkRoles(roles); err != nil {
+		return err
 	}
 	return s.changePerson(ctx, by, "person.roles", person, was, roles, func(ctx context.Context, tx *ledger.Tx) (bool, error) {
 		return store.SetRoles(ctx, tx, person, was, roles)
@@ -191,9 +192,7 @@ func (s *Service) Disable(ctx context.Context, by MadeBy, person int64) error {
 		}
 		return store.DisablePerson(ctx, tx, person)
 	})
-	s.mu.Lock()
-	clear(s.known) // their tokens are believed no longer, here at once
-	s.mu.Unlock()
+	s.forgetAll() // their tokens are believed no longer, here at once
 	return err
 }
 
@@ -204,8 +203,8 @@ func (s *Service) Enable(ctx context.Context, by MadeBy, person int64) error {
 	})
 }
 
-// changePerson makes a guarded change with its audit line, unless it would leave no
-// admin who can sign in.
+// changePerson makes a guarded change with its audit line, unless a page would leave no
+// admin who can sign in; the command line can make another.
 func (s *Service) changePerson(ctx context.Context, by MadeBy, action string, person int64, before, after any, f func(context.Context, *ledger.Tx) (bool, error)) error {
 	return s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
 		if err := store.LockPeople(ctx, tx); err != nil {
@@ -222,10 +221,10 @@ func (s *Service) changePerson(ctx context.Context, by MadeBy, action string, pe
 		if err != nil {
 			return err
 		}
-		if admins == 0 {
+		if admins == 0 && by.Person != nil {
 			return ErrLastAdmin
 		}
-		r := by.row(action, subjectOf(person))
+		r := by.Row(action, subjectOf(person))
 		r.Before, r.After = quoted(before), quoted(after)
 		return audit.Add(ctx, tx, r)
 	})
@@ -238,29 +237,14 @@ func (s *Service) NewPersonalToken(ctx context.Context, by MadeBy, person int64,
 		return "", errors.New("a token has a name of 1 to 256 bytes, to know it by later")
 	}
 	token := NewToken(PersonPrefix)
-	if err := s.AddPersonToken(ctx, person, strings.TrimSpace(name), token, life); err != nil {
+	if err := s.addToken(ctx, by, "", person, strings.TrimSpace(name), token, life); err != nil {
 		return "", err
 	}
-	r := by.row("token.add", subjectOf(person))
-	r.Note = strings.TrimSpace(name)
-	return token, s.Record(ctx, r)
+	return token, nil
 }
 
 // RevokePersonalToken ends a token of a person; [ErrChanged] when they have no such
 // live token.
 func (s *Service) RevokePersonalToken(ctx context.Context, by MadeBy, person, id int64) error {
-	err := s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
-		ok, err := store.RevokeTokenOf(ctx, tx, person, id)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return ErrChanged
-		}
-		return audit.Add(ctx, tx, by.row("token.revoke", subjectOf(person)))
-	})
-	s.mu.Lock()
-	clear(s.known)
-	s.mu.Unlock()
-	return err
+	return s.revoke(ctx, by, person, id)
 }

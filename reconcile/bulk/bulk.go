@@ -106,10 +106,9 @@ func (s *Service) Freeze(ctx context.Context, by access.MadeBy, filter string, r
 		if err := desk.AddBulk(ctx, tx, b, kept); err != nil {
 			return err
 		}
-		return audit.Add(ctx, tx, audit.Row{
-			Person: by.Person.ID, Actor: by.Person.Name, Via: "page", Action: "bulk.freeze", Outcome: "done", Subject: "bulk:" + id,
-			After: fmt.Sprintf(`{"effects":%d}`, len(kept)), RequestID: by.RequestID,
-		})
+		r := by.Row("bulk.freeze", "bulk:"+id)
+		r.After = fmt.Sprintf(`{"effects":%d}`, len(kept))
+		return audit.Add(ctx, tx, r)
 	})
 	return id, err
 }
@@ -171,11 +170,9 @@ func (s *Service) Order(ctx context.Context, by access.MadeBy, o Order) error {
 		if !ok {
 			return ErrOrdered
 		}
-		err = audit.Add(ctx, tx, audit.Row{
-			Person: by.Person.ID, Actor: by.Person.Name, Via: "page", Action: "bulk.order", Outcome: "done", Subject: "bulk:" + o.Set,
-			After: fmt.Sprintf(`{"verdict":%q,"effects":%d}`, o.Verdict, n), Note: o.Name + ": " + o.Note, RequestID: by.RequestID,
-		})
-		if err != nil {
+		r := by.Row("bulk.order", "bulk:"+o.Set)
+		r.After, r.Note = fmt.Sprintf(`{"verdict":%q,"effects":%d}`, o.Verdict, n), o.Name+": "+o.Note
+		if err := audit.Add(ctx, tx, r); err != nil {
 			return err
 		}
 		return s.jobs.Later(ctx, tx, JobDecide, o.Set)
@@ -216,9 +213,9 @@ func (s *Service) Undo(ctx context.Context, by access.MadeBy, set, note string) 
 		if !ok {
 			return ErrOrdered
 		}
-		err = audit.Add(ctx, tx, audit.Row{Person: by.Person.ID, Actor: by.Person.Name, Via: "page", Action: "bulk.undo", Outcome: "done",
-			Subject: "bulk:" + set, Note: note, RequestID: by.RequestID})
-		if err != nil {
+		r := by.Row("bulk.undo", "bulk:"+set)
+		r.Note = note
+		if err := audit.Add(ctx, tx, r); err != nil {
 			return err
 		}
 		return s.jobs.Later(ctx, tx, JobUndo, set)
