@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,6 +146,78 @@ func TestAnOrderEndsWithTheRightToDecide(t *testing.T) {
 	}
 	if n := w.decisions(t); n != 0 {
 		t.Errorf("%d decisions by somebody who may not decide any more", n)
+	}
+}
+
+// TestAnUndoneOrderLeavesWhatOthersDecided: only what still stands as it was ordered is
+// taken back.
+func TestAnUndoneOrderLeavesWhatOthersDecided(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	set := w.order(t)
+	if err := w.service.Funcs()[bulk.JobDecide](t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	petra, other := effects.Person{ID: w.by.Person.ID, Name: "Petra"}, w.rows[0].Effect
+	if _, err := w.engine.Undo(t.Context(), petra, effects.Undo{EffectID: other, Note: "it was sent after all"}); err != nil {
+		t.Fatal(err)
+	}
+	v, err := w.engine.Effect(t.Context(), 0, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := w.engine.Decide(t.Context(), petra, []effects.Decide{{EffectID: other, Version: v.Version, Verdict: effects.VerdictTaken, Note: "provider log, line 7"}})
+	if err != nil || r[0].Refusal != nil {
+		t.Fatal(err, r[0].Refusal)
+	}
+	if err := w.service.Undo(t.Context(), w.by, set, "wrong set"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.service.Funcs()[bulk.JobUndo](t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range w.rows {
+		v, err := w.engine.Effect(t.Context(), 0, row.Effect)
+		want := "interrupted"
+		if row.Effect == other {
+			want = "taken"
+		}
+		if err != nil || v.State != want {
+			t.Errorf("effect %d is %s, want %s, %v", i, v.State, want, err)
+		}
+	}
+}
+
+// TestATakingBackEndsWithTheRightToDecide: it says so on each row, and is not tried for
+// ever.
+func TestATakingBackEndsWithTheRightToDecide(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	set := w.order(t)
+	if err := w.service.Funcs()[bulk.JobDecide](t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.service.Undo(t.Context(), w.by, set, "wrong set"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.db.Pool().ExecContext(t.Context(), `UPDATE people SET roles = '{viewer}'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.service.Funcs()[bulk.JobUndo](t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	b, err := desk.BulkByID(t.Context(), w.db, set)
+	if err != nil || b.FinishedAt.IsZero() {
+		t.Errorf("it is not finished: %v", err)
+	}
+	rows, err := desk.BulkRows(t.Context(), w.db, set, false, -1, 10)
+	if err != nil || len(rows) != 2 {
+		t.Fatal(len(rows), err)
+	}
+	for _, r := range rows {
+		if r.State != "cancelled" || !strings.Contains(r.Undone, "may not decide any more") {
+			t.Errorf("%s: %q", r.State, r.Undone)
+		}
 	}
 }
 

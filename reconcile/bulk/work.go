@@ -6,6 +6,7 @@ import (
 
 	"quittance/ledger"
 	"quittance/ledger/desk"
+	store "quittance/ledger/effects"
 	"quittance/reconcile/effects"
 )
 
@@ -69,7 +70,7 @@ func (s *Service) decideSome(ctx context.Context, b desk.Bulk, rows []desk.Froze
 	list := make([]effects.Decide, len(rows))
 	for i, r := range rows {
 		list[i] = effects.Decide{
-			EffectID: r.Effect, DecisionID: "bulk-" + b.ID, Version: r.Version, Verdict: effects.Verdict(b.Verdict),
+			EffectID: r.Effect, DecisionID: decisionID(b), Version: r.Version, Verdict: effects.Verdict(b.Verdict),
 			Note: b.Name + ": " + b.Note,
 		}
 	}
@@ -98,9 +99,9 @@ func (s *Service) undoAll(ctx context.Context, set string) error {
 	if err != nil {
 		return err
 	}
-	who, err := s.actor(ctx, b.UndoneBy)
-	if err != nil {
-		return err
+	who, notNow := s.actor(ctx, b.UndoneBy)
+	if notNow != nil && !errors.Is(notNow, errNoRight) {
+		return notNow
 	}
 	for {
 		rows, err := desk.BulkToDo(ctx, s.db, set, true, batch)
@@ -111,9 +112,11 @@ func (s *Service) undoAll(ctx context.Context, set string) error {
 			return s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error { return desk.FinishBulk(ctx, tx, set) })
 		}
 		for _, r := range rows {
-			word, err := s.undoOne(ctx, who, b, r)
-			if err != nil {
-				return err
+			word := notBack + errNoRight.Error()
+			if notNow == nil {
+				if word, err = s.undoOne(ctx, who, b, r); err != nil {
+					return err
+				}
 			}
 			err = s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error { return desk.BulkUndone(ctx, tx, set, r.Effect, word) })
 			if err != nil {
@@ -129,20 +132,47 @@ func (s *Service) undoOne(ctx context.Context, who effects.Person, b desk.Bulk, 
 	if err != nil {
 		return "", err
 	}
-	if p := v.Proposal; p != nil && p.Note == b.Name+": "+b.Note {
-		res, err := s.engine.Decide(ctx, who, []effects.Decide{{EffectID: r.Effect, Version: v.Version, Verdict: effects.VerdictSendBack, Note: b.UndoNote}})
+	past, err := store.Decisions(ctx, s.db, []string{r.Effect})
+	if err != nil {
+		return "", err
+	}
+	// What is decided after this was read has another version, and is refused.
+	if !stands(past[r.Effect], decisionID(b)) {
+		return notBack + "it was decided otherwise meanwhile", nil
+	}
+	if v.Proposal != nil {
+		var res []effects.DecideResult
+		res, err = s.engine.Decide(ctx, who, []effects.Decide{{EffectID: r.Effect, Version: v.Version, Verdict: effects.VerdictSendBack, Note: b.UndoNote}})
 		if err == nil && res[0].Refusal != nil {
 			err = res[0].Refusal
 		}
-		return word(err, "taken back")
+	} else {
+		_, err = s.engine.Undo(ctx, who, effects.Undo{EffectID: r.Effect, Version: v.Version, Note: b.UndoNote})
 	}
-	_, err = s.engine.Undo(ctx, who, effects.Undo{EffectID: r.Effect, Version: v.Version, Note: b.UndoNote})
-	return word(err, "taken back")
+	if refusal, refused := errors.AsType[*effects.Refusal](err); refused {
+		return notBack + refusal.Detail, nil
+	}
+	return "taken back", err
 }
 
-func word(err error, ok string) (string, error) {
-	if refusal, refused := errors.AsType[*effects.Refusal](err); refused {
-		return "not taken back: " + refusal.Detail, nil
+// notBack begins why a row was not taken back.
+const notBack = "not taken back: "
+
+// decisionID is by what the engine knows an order's verdict on each of its effects.
+func decisionID(b desk.Bulk) string { return "bulk-" + b.ID }
+
+// stands tells whether what is decided of an effect, or waits for a second person, is
+// the verdict of that id, also once somebody has confirmed it.
+func stands(past []store.Decision, id string) (ours bool) {
+	for _, d := range past {
+		switch d.Act {
+		case "propose":
+			ours = d.DecisionID == id
+		case "decide":
+			ours = ours || d.DecisionID == id
+		case "send_back", "undo", "reopen":
+			ours = false
+		}
 	}
-	return ok, err
+	return ours
 }
