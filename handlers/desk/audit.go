@@ -13,6 +13,7 @@ import (
 
 	store "quittance/ledger/access"
 	"quittance/ledger/audit"
+	"quittance/reconcile/access"
 	"quittance/views"
 	"quittance/web"
 )
@@ -69,12 +70,12 @@ func (d *Desk) auditFilter(r *request) (f audit.Filter, form url.Values, problem
 	q := r.QueryParams()
 	form = url.Values{}
 	for _, name := range []string{"person", "action", "outcome", "subject", "from", "to"} {
-		if s := strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(q.Get(name), "\x00", ""), "")); s != "" {
+		if s := queryText(q, name); s != "" {
 			form.Set(name, s)
 		}
 	}
 	zone := r.zone
-	if z, err := time.LoadLocation(q.Get("zone")); err == nil && q.Get("zone") != "" && q.Get("zone") != "Local" {
+	if z, ok := access.Zone(queryText(q, "zone")); ok {
 		zone = z
 	}
 	form.Set("zone", zone.String())

@@ -7,6 +7,7 @@ import (
 
 	"quittance/ledger/money"
 	"quittance/ledger/queue"
+	"quittance/reconcile/access"
 	"quittance/reconcile/effects"
 	"quittance/views"
 )
@@ -26,9 +27,7 @@ type filter struct {
 var filterNames = []string{"q", "tool", "agent", "run", "key", "state", "age", "currency", "least", "most", "closed", "from", "to"}
 
 func parseFilter(v url.Values, zone *time.Location) filter {
-	get := func(name string) string {
-		return strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(v.Get(name), "\x00", ""), ""))
-	}
+	get := func(name string) string { return queryText(v, name) }
 	f := filter{
 		text: get("q"), tool: get("tool"), agent: get("agent"), run: get("run"), key: get("key"), state: get("state"), age: get("age"),
 		currency: strings.ToUpper(get("currency")), least: get("least"), most: get("most"), closed: get("closed"),
@@ -36,11 +35,16 @@ func parseFilter(v url.Values, zone *time.Location) filter {
 	}
 	// The address names the zone its days are of, so that a colleague elsewhere sees the
 	// same rows.
-	if z, err := time.LoadLocation(get("zone")); err == nil && get("zone") != "" && get("zone") != "Local" {
+	if z, ok := access.Zone(get("zone")); ok {
 		f.zone = z
 	}
 	f.fromText()
 	return f
+}
+
+// queryText is a word of the address as the database can take it.
+func queryText(v url.Values, name string) string {
+	return strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(v.Get(name), "\x00", ""), ""))
 }
 
 // fromText takes name:value out of the search box.

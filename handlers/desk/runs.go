@@ -27,7 +27,7 @@ func (d *Desk) runs(r *request) error {
 	}
 	page.Live = "/events"
 	q := r.QueryParams()
-	f := desk.RunFilter{State: q.Get("state"), Agent: q.Get("agent"), Name: strings.TrimSpace(q.Get("run")), After: parseRunPlace(q.Get("cursor")), Limit: pageRows + 1}
+	f := desk.RunFilter{State: queryText(q, "state"), Agent: queryText(q, "agent"), Name: queryText(q, "run"), After: parseRunPlace(q.Get("cursor")), Limit: pageRows + 1}
 	rows, err := desk.RunsPage(r.ctx(), d.db, f)
 	if err != nil {
 		return err
@@ -38,8 +38,8 @@ func (d *Desk) runs(r *request) error {
 	}
 	back := url.Values{}
 	for _, name := range []string{"state", "agent", "run"} {
-		if q.Get(name) != "" {
-			back.Set(name, q.Get(name))
+		if s := queryText(q, name); s != "" {
+			back.Set(name, s)
 		}
 	}
 	if f.After != nil {

@@ -129,7 +129,7 @@ func (s *Service) SignInByToken(ctx context.Context, token, zone, address string
 }
 
 func (s *Service) begin(ctx context.Context, person int64, name, zone, how string, also func(context.Context, *ledger.Tx) error) (string, error) {
-	if _, err := time.LoadLocation(zone); err != nil || zone == "" || zone == "Local" || len(zone) > 64 {
+	if _, ok := Zone(zone); !ok {
 		zone = "UTC"
 	}
 	secret := NewToken(SessionPrefix)
@@ -161,10 +161,20 @@ func (s *Service) SignOut(ctx context.Context, n *Session) error {
 	})
 }
 
+// Zone is the time zone of a name that came from outside. The server's own ("", "Local")
+// is none: it would mean another one elsewhere.
+func Zone(name string) (*time.Location, bool) {
+	if name == "" || name == "Local" || len(name) > 64 {
+		return nil, false
+	}
+	zone, err := time.LoadLocation(name)
+	return zone, err == nil
+}
+
 // SetZone changes the time zone that a session reads times in; an unknown one is an
 // error that can be shown.
 func (s *Service) SetZone(ctx context.Context, n *Session, zone string) error {
-	if _, err := time.LoadLocation(zone); err != nil || zone == "" || zone == "Local" || len(zone) > 64 {
+	if _, ok := Zone(zone); !ok {
 		return errors.New("there is no such time zone; it is written like Europe/Lisbon")
 	}
 	return s.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
