@@ -77,7 +77,7 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 				log.Error("hints from other servers are not heard; waiters re-read every few seconds", "error", err)
 			}
 		},
-		func(ctx context.Context) { watchPolicy(ctx, c.Policy, engine.SetPolicy, log) },
+		func(ctx context.Context) { watchPolicy(ctx, c.Policy, engine.SetPolicy, who.Record, log) },
 	}}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"quittance/ledger/audit"
 	"quittance/reconcile/policy"
 )
 
@@ -57,8 +58,9 @@ func loadPolicy(file string) (*policy.Policy, error) {
 }
 
 // watchPolicy reads the policy again on each SIGHUP and hands it to put, until ctx
-// ends. A policy with a mistake changes nothing: the old one stays in force.
-func watchPolicy(ctx context.Context, file string, put func(context.Context, *policy.Policy) error, log *slog.Logger) {
+// ends. A policy with a mistake changes nothing: the old one stays in force. Either way
+// the audit trail gets a line, for those who do not see this server's log.
+func watchPolicy(ctx context.Context, file string, put func(context.Context, *policy.Policy) error, record func(context.Context, audit.Row) error, log *slog.Logger) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -68,16 +70,22 @@ func watchPolicy(ctx context.Context, file string, put func(context.Context, *po
 			return
 		case <-hangup:
 		}
+		row := audit.Row{Actor: "SIGHUP", Via: "command", Action: "policy.reload", Outcome: "done"}
 		p, err := loadPolicy(file)
 		if err == nil {
 			err = put(ctx, p)
 		}
 		if err != nil {
 			log.Error("the policy was not reloaded; the old one stays in force", "err", err)
-			continue
+			row.Outcome, row.Note = "denied", err.Error()
+		} else {
+			warnNotYet(p, log)
+			log.Info("policy reloaded", "file", file, "tools", len(p.Tools()), "digest", p.Digest)
+			row.Subject = "policy:" + p.Digest
 		}
-		warnNotYet(p, log)
-		log.Info("policy reloaded", "file", file, "tools", len(p.Tools()), "digest", p.Digest)
+		if err := record(context.WithoutCancel(ctx), row); err != nil {
+			log.Error("the audit trail has no line about the policy", "err", err)
+		}
 	}
 }
 

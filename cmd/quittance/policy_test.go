@@ -12,6 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"quittance/ledger"
+	"quittance/ledger/audit"
+	"quittance/ledger/ledgertest"
+	"quittance/reconcile/access"
 	"quittance/reconcile/policy"
 )
 
@@ -67,6 +71,7 @@ func TestServeRefusesABadPolicyBeforeAnythingStarts(t *testing.T) {
 // Not parallel: the signal goes to the whole test process.
 func TestPolicyIsReadAgainOnHangupAndKeptWhenBad(t *testing.T) {
 	file := policyFile(t, goodPolicy)
+	db := ledgertest.New(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	put := make(chan *policy.Policy, 1)
 	logged := make(lines, 16)
@@ -76,7 +81,7 @@ func TestPolicyIsReadAgainOnHangupAndKeptWhenBad(t *testing.T) {
 		watchPolicy(ctx, file, func(_ context.Context, p *policy.Policy) error {
 			put <- p
 			return nil
-		}, slog.New(slog.NewTextHandler(logged, nil)))
+		}, access.New(db).Record, slog.New(slog.NewTextHandler(logged, nil)))
 	}()
 	defer func() { cancel(); <-done }()
 
@@ -112,6 +117,9 @@ func TestPolicyIsReadAgainOnHangupAndKeptWhenBad(t *testing.T) {
 			if !strings.Contains(line, "quittance.yaml:3:") {
 				t.Errorf("the log says %q", line)
 			}
+			cancel()
+			<-done
+			onTheTrail(t, db, p.Digest)
 			return
 		case q := <-put:
 			if q == nil || q.Digest != p.Digest {
@@ -120,6 +128,21 @@ func TestPolicyIsReadAgainOnHangupAndKeptWhenBad(t *testing.T) {
 		case <-timeout:
 			t.Fatal("nothing was said about the bad policy")
 		}
+	}
+}
+
+// onTheTrail finds the reload that was refused, and those before it.
+func onTheTrail(t *testing.T, db *ledger.DB, digest string) {
+	t.Helper()
+	rows, err := audit.Page(t.Context(), db, audit.Filter{Action: "policy.reload", Limit: 10})
+	if err != nil || len(rows) < 2 {
+		t.Fatalf("%d lines on the audit trail, %v", len(rows), err)
+	}
+	if last := rows[0]; last.Outcome != "denied" || !strings.Contains(last.Note, "quittance.yaml:3:") {
+		t.Errorf("the trail says %+v of the bad policy", last)
+	}
+	if first := rows[len(rows)-1]; first.Outcome != "done" || first.Subject != "policy:"+digest {
+		t.Errorf("the trail says %+v of the good one", first)
 	}
 }
 
