@@ -78,9 +78,6 @@ func (a *API) problem(r *effects.Refusal) *client.Problem {
 	if d := r.Decided; d != nil {
 		p.Decided = &client.Decided{By: d.By, Who: d.Person, When: moment(d.At), Verdict: d.Verdict, Why: d.Note}
 	}
-	if r.Code == effects.CodeNoteMissing && r.Pointer == "" {
-		p.Errors = []client.FieldError{{Pointer: "/note", Detail: "is required"}}
-	}
 	if r.Pointer != "" {
 		p.Errors = []client.FieldError{{Pointer: r.Pointer, Detail: r.Detail}}
 	}
