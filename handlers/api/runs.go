@@ -66,8 +66,13 @@ func (a *API) getRun(c echo.Context, who identity) error {
 	ctx := c.Request().Context()
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(stopping{ctx}, cancel)
-	defer stop()
+	go func() {
+		select {
+		case <-web.Stopping(ctx):
+			cancel()
+		case <-waiting.Done():
+		}
+	}()
 
 	v, err := a.engine.Run(waiting, who.account(), runID, wait)
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
@@ -77,20 +82,6 @@ func (a *API) getRun(c echo.Context, who identity) error {
 		return a.refused(err)
 	}
 	return web.JSON(c, http.StatusOK, a.runWire(v))
-}
-
-// stopping is a context that ends when the server begins to stop.
-type stopping struct{ context.Context }
-
-func (s stopping) Done() <-chan struct{} { return web.Stopping(s.Context) }
-
-func (s stopping) Err() error {
-	select {
-	case <-s.Done():
-		return context.Canceled
-	default:
-		return nil
-	}
 }
 
 // leaseCall parses what heartbeat and release have in common.
