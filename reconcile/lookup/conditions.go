@@ -74,7 +74,7 @@ func (c *conditions) canary() Condition {
 }
 
 func (c *conditions) world() Condition {
-	if c.t.World != "" && c.s.World != "" && c.s.World != c.t.World {
+	if c.t.elsewhere(c.s) {
 		return Condition{Name: SameWorld, Why: fmt.Sprintf("The source answered from %q, not %q.", c.s.World, c.t.World)}
 	}
 	return Condition{Name: SameWorld, Met: true, Why: "The source answered from the right world."}

@@ -62,7 +62,7 @@ func Judge(q Question, t Terms, s Seen, earlier []Read) Answer {
 		return a.is(Inconclusive, CouldNot, "Could not check: "+s.say())
 	case !s.Complete || q.AskedAt.IsZero():
 		return a.is(Inconclusive, Partial, "Not everything was read, so nothing is proven.")
-	case t.World != "" && s.World != "" && s.World != t.World:
+	case t.elsewhere(s):
 		return a.is(Inconclusive, WrongWorld, fmt.Sprintf("These credentials see %q, not %q.", s.World, t.World))
 	case len(live) > 1:
 		return a.is(Inconclusive, Multiple, fmt.Sprintf("%d records fit this one call: a possible double.", len(live)))
@@ -119,7 +119,12 @@ func (s *Seen) say() string {
 	return words + "."
 }
 
+// elsewhere says whether s comes from another world than the effects take place in.
+func (t Terms) elsewhere(s Seen) bool {
+	return t.World != "" && s.World != "" && s.World != t.World
+}
+
 // whole says whether what is missing in s is missing at the source.
 func whole(t Terms, s Seen) bool {
-	return s.Problem == NoProblem && s.Complete && s.Canary && (t.World == "" || s.World == "" || s.World == t.World)
+	return s.Problem == NoProblem && s.Complete && s.Canary && !t.elsewhere(s)
 }

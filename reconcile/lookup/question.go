@@ -50,6 +50,13 @@ func (q *Question) Absent(s *Seen) bool {
 	return s.Complete
 }
 
+// As is the same question about what goes by another key, whatever it is found by: the
+// canary's.
+func (q Question) As(key string) Question {
+	q.BusinessKey, q.VendorKey, q.Reference = key, key, key
+	return q
+}
+
 // Attempt is one try at performing the effect. Times are the database's.
 type Attempt struct{ Begun, Deadline time.Time }
 

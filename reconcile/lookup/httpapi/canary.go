@@ -18,16 +18,11 @@ type canary struct {
 	url string // "" for the usual one with key in it
 }
 
-func (c *canary) question(q lookup.Question) lookup.Question {
-	q.BusinessKey, q.VendorKey, q.Reference = c.key, c.key, c.key
-	return q
-}
-
 func (c *canary) request(r request, q lookup.Question) (*http.Request, error) {
 	if c.url != "" {
-		return r.to(c.url, c.question(q))
+		return r.to(c.url, q)
 	}
-	return r.build(c.question(q))
+	return r.build(q)
 }
 
 // readCanary takes a URL, from which the key is read off where it stands in the place of

@@ -62,13 +62,14 @@ func (s *source) look(ctx context.Context, q lookup.Question, f *fetch.Fetcher) 
 // askCanary looks for a record that exists, with the same credentials: an account that may
 // not see it, or another world, shows nothing at all and looks like absence.
 func (s *source) askCanary(ctx context.Context, q lookup.Question, seen *lookup.Seen) {
+	q = q.As(s.canary.key)
 	r, err := s.canary.request(s.request, q)
 	if err != nil {
 		seen.Problem, seen.Detail = lookup.CanaryFailed, err.Error()
 		return
 	}
 	var found lookup.Seen
-	s.fetcher.Pages(ctx, r, s.rules.ForCanary(q, s.canary.key), s.next, &found)
+	s.fetcher.Pages(ctx, r, s.rules.ForCanary(q), s.next, &found)
 	seen.Request += "\ncanary: " + s.request.describe(r)
 	seen.Latency += found.Latency
 	switch {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 
-	"quittance/reconcile/canon"
 	"quittance/reconcile/lookup"
 	"quittance/reconcile/lookup/block"
 	"quittance/reconcile/lookup/fetch"
@@ -78,18 +77,8 @@ func (s *Source) See(ctx context.Context, q lookup.Question, events [][]byte) lo
 
 func (s *Source) see(ctx context.Context, q lookup.Question, raw []byte) lookup.Seen {
 	seen := lookup.Seen{Request: "inbox " + s.Name}
-	seen.Body(raw)
-	body, err := canon.Parse(raw)
-	if err != nil {
-		seen.Problem = lookup.Unreadable
-		return seen
-	}
-	if err := s.rules.For(q).See(ctx, rules.Answer{Status: 200, Body: body}, &seen); err != nil {
-		seen.Problem, seen.Detail = lookup.RuleFailed, err.Error()
-		return seen
-	}
+	s.rules.For(q).Document(ctx, raw, &seen) // complete of what came; without a canary absence proves nothing
 	seen.Hits = latest(seen.Hits)
-	seen.Complete = true // of what came; without a canary absence proves nothing
 	return seen
 }
 

@@ -30,10 +30,9 @@ type Asker struct {
 // For is the rules with the effect in them.
 func (x *Rules) For(q lookup.Question) Asker { return Asker{x, effectVariable(q)} }
 
-// ForCanary is what recognises a canary: the rules that find a record, as for an effect
-// that goes by the canary's key whatever it is found by.
-func (x *Rules) ForCanary(q lookup.Question, key string) Asker {
-	q.BusinessKey, q.VendorKey, q.Reference = key, key, key
+// ForCanary is what recognises a canary, asked for with [lookup.Question.As]: the rules that
+// find a record.
+func (x *Rules) ForCanary(q lookup.Question) Asker {
 	return Asker{&Rules{found: x.found, notFound: x.notFound, next: x.next, worldSeen: x.worldSeen}, effectVariable(q)}
 }
 
@@ -100,6 +99,22 @@ func (a Asker) See(ctx context.Context, in Answer, s *lookup.Seen) error {
 		return err
 	}
 	return a.list(ctx, "possible", a.rules.possible, vars, s, true)
+}
+
+// Document is See for a source whose whole answer is one JSON document.
+// The look is complete where the rules fit it.
+func (a Asker) Document(ctx context.Context, raw []byte, s *lookup.Seen) {
+	s.Body(raw)
+	body, err := canon.Parse(raw)
+	if err != nil {
+		s.Problem, s.Detail = lookup.Unreadable, err.Error()
+		return
+	}
+	if err := a.See(ctx, Answer{Status: 200, Body: body}, s); err != nil {
+		s.Problem, s.Detail = lookup.RuleFailed, err.Error()
+		return
+	}
+	s.Complete = true
 }
 
 func (a Asker) list(ctx context.Context, name string, x *expr.Expr, vars map[string]any, s *lookup.Seen, possible bool) error {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"quittance/reconcile/canon"
 	"quittance/reconcile/lookup"
 	"quittance/reconcile/lookup/block"
 	"quittance/reconcile/lookup/fetch"
@@ -108,9 +107,8 @@ func (s *source) Ask(ctx context.Context, q lookup.Question) lookup.Seen {
 	if !s.absence || s.canary == "" || !q.Absent(&seen) {
 		return seen
 	}
-	asked := q
-	asked.BusinessKey, asked.VendorKey, asked.Reference = s.canary, s.canary, s.canary
-	found := s.look(ctx, asked, s.rules.ForCanary(q, s.canary))
+	q = q.As(s.canary)
+	found := s.look(ctx, q, s.rules.ForCanary(q))
 	if found.Problem != lookup.NoProblem {
 		seen.Problem, seen.Detail = lookup.CanaryFailed, string(found.Problem)
 		return seen
@@ -142,45 +140,17 @@ func (s *source) look(ctx context.Context, q lookup.Question, asker rules.Asker)
 		}
 		return seen
 	}
-	see(ctx, asker, rows, &seen)
+	// As the answer {"rows": [...]}.
+	asker.Document(ctx, append(append([]byte(`{"rows":[`), bytes.Join(rows, []byte(","))...), "]}"...), &seen)
 	if more {
 		seen.Problem, seen.Complete = lookup.MorePages, false
 	}
 	return seen
 }
 
-// see reads rows as the answer {"rows": [...]}.
-func see(ctx context.Context, asker rules.Asker, rows [][]byte, seen *lookup.Seen) {
-	raw := joined(rows)
-	seen.Body(raw)
-	body, err := canon.Parse(raw)
-	if err != nil {
-		seen.Problem = lookup.Unreadable
-		return
-	}
-	if err := asker.See(ctx, rules.Answer{Status: 200, Body: body}, seen); err != nil {
-		seen.Problem, seen.Detail = lookup.RuleFailed, err.Error()
-		return
-	}
-	seen.Complete = true
-}
-
-func joined(rows [][]byte) []byte {
-	return append(append([]byte(`{"rows":[`), bytes.Join(rows, []byte(","))...), "]}"...)
-}
-
 // Replay is Ask with the rows given, as {"rows": [...]}.
 func (s *source) Replay(ctx context.Context, q lookup.Question, pages []fetch.Canned, canary bool) lookup.Seen {
 	seen := lookup.Seen{Canary: canary}
-	body, err := canon.Parse(pages[0].Body)
-	if err != nil {
-		seen.Problem = lookup.Unreadable
-		return seen
-	}
-	if err := s.rules.For(q).See(ctx, rules.Answer{Status: 200, Body: body}, &seen); err != nil {
-		seen.Problem, seen.Detail = lookup.RuleFailed, err.Error()
-		return seen
-	}
-	seen.Complete = true
+	s.rules.For(q).Document(ctx, pages[0].Body, &seen)
 	return seen
 }
