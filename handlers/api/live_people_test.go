@@ -3,6 +3,7 @@ package api_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"quittance/client"
@@ -154,6 +155,24 @@ func TestBC135_PagesDoNotShiftUnderDecisions(t *testing.T) {
 	for id, n := range seen {
 		if n != 1 {
 			t.Errorf("%s was seen %d times", id, n)
+		}
+	}
+}
+
+func TestTheQueueSaysWhichFilterIsWrong(t *testing.T) {
+	t.Parallel()
+	l := start(t)
+	for query, pointer := range map[string]string{
+		"limit=201": "?limit", "limit=0": "?limit", "limit=x": "?limit", "state=open": "?state", "cursor=x": "?cursor", "tol=x": "?tol",
+	} {
+		status, body := l.send("GET", operatorToken, "/v1/queue?"+query, "")
+		if status != 422 || !strings.Contains(body, `"pointer":"`+pointer+`"`) {
+			t.Errorf("%s: %d %s", query, status, body)
+		}
+	}
+	for _, query := range []string{"limit=200", "limit=1", "state=confirm", "state="} {
+		if status, body := l.send("GET", operatorToken, "/v1/queue?"+query, ""); status != 200 {
+			t.Errorf("%s: %d %s", query, status, body)
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -20,7 +22,7 @@ func (a *API) queue(c echo.Context, _ identity) error {
 	}
 	page, err := a.engine.Queue(c.Request().Context(), q)
 	if err != nil {
-		return a.refused(err)
+		return a.refused(inQuery(err))
 	}
 	out := client.QueuePage{Items: make([]client.QueueItem, len(page.Items)), NextCursor: page.Next}
 	for i, item := range page.Items {
@@ -29,6 +31,18 @@ func (a *API) queue(c echo.Context, _ identity) error {
 	return web.JSON(c, http.StatusOK, out)
 }
 
+// inQuery says of a filter that the engine refuses where it stood: in the address.
+func inQuery(err error) error {
+	r, ok := errors.AsType[*effects.Refusal](err)
+	if !ok {
+		return err
+	}
+	moved := *r
+	moved.Pointer = "?" + strings.TrimPrefix(r.Pointer, "/")
+	return &moved
+}
+
+// queueQuery reads the filters; what each may hold is the engine's to say.
 func queueQuery(c echo.Context) (effects.QueueQuery, error) {
 	var q effects.QueueQuery
 	var limit string
@@ -48,15 +62,10 @@ func queueQuery(c echo.Context) (effects.QueueQuery, error) {
 			*field = values[0]
 		}
 	}
-	switch q.State {
-	case "", "interrupted", "held", "contradicted", "second", "confirm":
-	default:
-		faults = append(faults, web.FieldError{Pointer: "?state", Detail: "must be one of interrupted, held, contradicted, second, confirm"})
-	}
 	if limit != "" {
 		n, err := strconv.Atoi(limit)
-		if err != nil || n < 1 || n > 200 {
-			faults = append(faults, web.FieldError{Pointer: "?limit", Detail: "must be a whole number from 1 to 200"})
+		if err != nil || n < 1 { // to the engine 0 is none given
+			faults = append(faults, web.FieldError{Pointer: "?limit", Detail: "must be a whole number from 1"})
 		}
 		q.Limit = n
 	}
