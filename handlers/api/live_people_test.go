@@ -185,6 +185,9 @@ func TestEvidenceAndUndo(t *testing.T) {
 	if err != nil || changed.State != "interrupted" {
 		t.Errorf("%+v %v", changed, err)
 	}
+	if _, err := l.operator.AddEvidence(t.Context(), id, client.EvidenceRequest{Note: "looked"}); problemOf(err) == nil || problemOf(err).Status != 422 {
+		t.Errorf("evidence of nothing seen: %v", err)
+	}
 	_, err = l.decide(l.operator, id, client.VerdictTaken)
 	must(t, err)
 	changed, err = l.second.Undo(t.Context(), id, client.UndoRequest{Note: "wrong invoice"})
