@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -114,11 +113,7 @@ func (r *reader) amount(n ast.Node, path string) *amountRule {
 	m := &amountRule{value: field("value"), currency: field("currency")}
 	m.minor = r.Choice(f["unit"], path+".unit", "minor", "minor", "major") == "minor"
 	if f["decimals"] != nil {
-		s, ok := r.Spelling(f["decimals"], path+".decimals")
-		d, err := strconv.Atoi(s)
-		if ok && (err != nil || d < 0 || d > money.MaxDecimals) {
-			r.Mistake(f["decimals"], path+".decimals", "must be a whole number from 0 to %d", money.MaxDecimals)
-		}
+		d := r.Whole(f["decimals"], path+".decimals", 0, 0, money.MaxDecimals)
 		m.decimals = &d
 	}
 	return m

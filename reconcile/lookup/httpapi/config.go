@@ -152,7 +152,7 @@ func readHeaders(b *block.Block, n ast.Node, path string, set *secret.Set) (list
 			b.Mistake(e.Value, at, "holds a character that a header cannot have")
 		}
 		if !value.Secret() && (name == "Authorization" || name == "Cookie") && value.String() != "" {
-			b.Mistake(e.Value, at, "holds a secret in the open: write ${env:NAME} and set it in the environment")
+			secret.InTheOpen(b.Reader, e.Value, at)
 		}
 		list = append(list, header{name, value})
 	}

@@ -56,10 +56,7 @@ func readOAuth2(b *block.Block, n ast.Node, path string, set *secret.Set) *grant
 		g.tokenURL = text
 	}
 	g.id = secret.Read(b.Reader, f["client_id"], path+".client_id", set)
-	g.secret = secret.Read(b.Reader, f["client_secret"], path+".client_secret", set)
-	if f["client_secret"] != nil && !g.secret.Secret() {
-		b.Mistake(f["client_secret"], path+".client_secret", "holds a secret in the open: write ${env:NAME} and set it in the environment")
-	}
+	g.secret = secret.Need(b.Reader, f["client_secret"], path+".client_secret", set)
 	g.scopes = b.Texts(f["scopes"], path+".scopes", func(s string) error {
 		if s == "" || strings.ContainsAny(s, " \"\\") {
 			return errors.New("is not one scope")

@@ -40,10 +40,7 @@ func Read(b *block.Block) lookup.Source {
 	s.Name, _ = b.Text(f["name"], path+".name")
 	s.scheme = scheme(b.Choice(f["signature"], path+".signature", string(standard), string(standard), string(stripe)))
 	for _, n := range b.Items(f["secrets"], path+".secrets") {
-		key := secret.Read(b.Reader, n, path+".secrets", s.secrets)
-		if !key.Secret() {
-			b.Mistake(n, path+".secrets", "holds a secret in the open: write ${env:NAME} and set it in the environment")
-		}
+		key := secret.Need(b.Reader, n, path+".secrets", s.secrets)
 		if err := s.scheme.check(key.Reveal()); err != nil && !b.Stored && key.Reveal() != "" {
 			b.Mistake(n, path+".secrets", "%s", err)
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -101,25 +100,16 @@ func terms(b *block.Block, kind string) *lookup.Lookup {
 	b.AbsenceIsProof = b.Boolean(b.At("absence_is_proof"))
 	b.AllowPrivate = b.Boolean(b.At("allow_private"))
 	world, _ := b.Text(b.At("world"))
-	l := &lookup.Lookup{Kind: kind, AtOnce: whole(b, "at_once", defaultAtOnce), PerSecond: whole(b, "per_second", 0)}
+	limit := func(name string, otherwise int) int {
+		n, at := b.At(name)
+		return b.Whole(n, at, otherwise, 1, 10_000)
+	}
+	l := &lookup.Lookup{Kind: kind, AtOnce: limit("at_once", defaultAtOnce), PerSecond: limit("per_second", 0)}
 	l.Terms = lookup.Terms{
 		AbsenceIsProof: b.AbsenceIsProof, VisibleAfter: optional("visible_after"), KeptFor: optional("kept_for"), World: world,
 		Digest: digest(b, kind),
 	}
 	return l
-}
-
-func whole(b *block.Block, name string, otherwise int) int {
-	n, at := b.At(name)
-	text, ok := b.Spelling(n, at)
-	if !ok {
-		return otherwise
-	}
-	count, err := strconv.Atoi(text)
-	if err != nil || count < 1 || count > 10_000 {
-		b.Mistake(n, at, "must be a whole number from 1 to 10000")
-	}
-	return count
 }
 
 // digest names the source as it is written: comments and what does not change what is

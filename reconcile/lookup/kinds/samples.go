@@ -130,14 +130,7 @@ func readSample(r *read.Reader, n ast.Node, path string, b *block.Block) *sample
 // readAnswer reads {status, body} or {status, text}: text is for what is not JSON.
 func readAnswer(r *read.Reader, n ast.Node, path string) fetch.Canned {
 	f := r.Fields(n, path, "status", "body", "text")
-	page := fetch.Canned{Status: 200}
-	if text, ok := r.Spelling(f["status"], path+".status"); ok {
-		status, err := strconv.Atoi(text)
-		if err != nil || status < 100 || status > 599 {
-			r.Mistake(f["status"], path+".status", "must be an HTTP status")
-		}
-		page.Status = status
-	}
+	page := fetch.Canned{Status: r.Whole(f["status"], path+".status", 200, 100, 599)}
 	if text, ok := r.Text(f["text"], path+".text"); ok {
 		page.Body = []byte(text)
 	}

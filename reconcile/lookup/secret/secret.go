@@ -87,6 +87,21 @@ func Read(r *read.Reader, n ast.Node, path string, set *Set) Text {
 	return t
 }
 
+// Need is [Read] for a text that is worth nothing without its secret: one in the open is a
+// mistake. n nil is not: that it is missing is for the caller to say.
+func Need(r *read.Reader, n ast.Node, path string, set *Set) Text {
+	t := Read(r, n, path, set)
+	if n != nil && !t.secret {
+		InTheOpen(r, n, path)
+	}
+	return t
+}
+
+// InTheOpen reports a secret that stands in the policy itself.
+func InTheOpen(r *read.Reader, n ast.Node, path string) {
+	r.Mistake(n, path, "holds a secret in the open: write ${env:NAME} and set it in the environment")
+}
+
 // Set is the secrets of one source. Safe for concurrent use. Nothing of it can be printed.
 type Set struct {
 	mu    sync.RWMutex

@@ -62,10 +62,7 @@ func Read(b *block.Block) lookup.Source {
 	if f != nil && f["key"] == nil {
 		b.Mistake(b.Kind, path, "key is missing: a restricted key that may read, as ${env:NAME}")
 	}
-	s.key = secret.Read(b.Reader, f["key"], path+".key", s.secrets)
-	if f["key"] != nil && !s.key.Secret() {
-		b.Mistake(f["key"], path+".key", "holds a secret in the open: write ${env:NAME} and set it in the environment")
-	}
+	s.key = secret.Need(b.Reader, f["key"], path+".key", s.secrets)
 	s.world = worldOf(s.key.Reveal())
 	s.account, _ = b.Text(f["account"], path+".account")
 	object := b.Choice(f["object"], path+".object", "payment_intent", slices.Sorted(maps.Keys(objects))...)

@@ -147,6 +147,20 @@ func (r *Reader) Spelling(n ast.Node, path string) (string, bool) {
 	return r.Text(n, path)
 }
 
+// Whole is a whole number between two.
+func (r *Reader) Whole(n ast.Node, path string, otherwise, least, most int) int {
+	s, ok := r.Spelling(n, path)
+	if !ok {
+		return otherwise
+	}
+	i, err := strconv.Atoi(s)
+	if err != nil || i < least || i > most {
+		r.Mistake(n, path, "must be a whole number from %d to %d", least, most)
+		return otherwise
+	}
+	return i
+}
+
 // Boolean is false where there is nothing.
 func (r *Reader) Boolean(n ast.Node, path string) bool {
 	if n == nil {
