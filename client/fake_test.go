@@ -41,6 +41,7 @@ const (
 	answerHTML               // something on the way answers in its place
 	tooLarge413              // a proxy's limit
 	malformed                // 422
+	silent                   // no answer ever comes
 )
 
 type fakeRun struct {
@@ -172,6 +173,9 @@ func (f *fake) serve(route string, h func(*http.Request, []byte) (int, any)) htt
 			return
 		case malformed:
 			write(w, 422, &Problem{Code: CodeInvalid, Status: 422})
+			return
+		case silent:
+			<-r.Context().Done()
 			return
 		}
 		status, out := h(r, body)

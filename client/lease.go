@@ -10,10 +10,14 @@ import (
 	"time"
 )
 
+// lastTry is how long a renewal may take when the lease has ended by then: a process
+// that was stopped for a while may still hold it by the server's clock.
+const lastTry = time.Second
+
 // beat renews the lease each third of its length. It stops when the server says the
-// lease is lost, when no renewal got through for a whole lease, by this process's own
-// clock, or when the run lets go. Calls that are being performed go on: their outcome
-// is worth more than their fence.
+// lease is lost, when no renewal got through for a whole lease and lastTry, by this
+// process's own clock, or when the run lets go. Calls that are being performed go on:
+// their outcome is worth more than their fence.
 func (r *Run) beat(ctx context.Context, l Lease, sent time.Time) {
 	length := time.Duration(r.opts.LeaseSeconds) * time.Second
 	until := sent.Add(length)
@@ -22,19 +26,21 @@ func (r *Run) beat(ctx context.Context, l Lease, sent time.Time) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(pause):
+		case <-time.After(min(pause, time.Until(until))):
 		}
 		started := time.Now()
 		var out LeaseAnswer
-		err := r.c.once(ctx, &request{method: http.MethodPost, path: r.path("/heartbeat"), out: &out,
+		trying, cancel := context.WithTimeout(ctx, max(time.Until(until), lastTry))
+		err := r.c.once(trying, &request{method: http.MethodPost, path: r.path("/heartbeat"), out: &out,
 			in: LeaseRequest{Lease: l.Token, LogPosition: r.Position()}})
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
 			until, pause = started.Add(length), length/3
 			r.moved(out.LogPosition)
-		case errors.Is(err, ErrLeaseLost), errors.Is(err, ErrRunClosed), time.Now().After(until):
+		case errors.Is(err, ErrLeaseLost), errors.Is(err, ErrRunClosed), !time.Now().Before(until):
 			r.c.log.Warn("a lease was lost", "run", r.id, "error", err)
 			r.lost(l.Token)
 			return

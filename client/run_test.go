@@ -29,6 +29,23 @@ func TestHeartbeatsKeepTheLease(t *testing.T) {
 	}
 }
 
+// A server that takes a heartbeat and never answers must not keep a process thinking
+// that it holds the run.
+func TestALeaseIsLostAtItsEndWhenNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.fail("POST /v1/runs/{run}/heartbeat", times(10, silent)...)
+	began := time.Now()
+	r, err := testClient(t, f).Open(t.Context(), "r", RunOptions{Agent: "a", LeaseSeconds: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the loss is noticed", func() bool { _, err := r.token(); return err != nil })
+	if took := time.Since(began); took < time.Second || took > 5*time.Second {
+		t.Errorf("a lease of 1 s was held for %v", took)
+	}
+}
+
 func TestALostLeaseStopsNewCallsOnly(t *testing.T) {
 	t.Parallel()
 	f, b := newFake(t), &bank{}
