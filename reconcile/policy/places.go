@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -29,37 +30,18 @@ func (t *Tool) WhereToCheck(args *canon.Value) []Place {
 }
 
 func (t *Tool) place(tpl read.Template, args *canon.Value) Place {
-	link := isLink(tpl)
-	var text, target strings.Builder
-	escape, inPath, inFragment := url.PathEscape, true, false
-	for _, p := range tpl.Parts {
-		if p.Path == "" {
-			text.WriteString(p.Text)
-			target.WriteString(p.Text)
-			// The path ends at the first ?, and both end at the first #.
-			if strings.ContainsAny(p.Text, "?#") && !inFragment {
-				inPath, inFragment = false, strings.Contains(p.Text, "#")
-				if escape = url.QueryEscape; inFragment {
-					escape = url.PathEscape
-				}
-			}
-			continue
-		}
-		v := args.Lookup(p.Path)
-		text.WriteString(t.shown(p.Path, v, args))
-		s, ok := read.Scalar(v)
-		switch {
-		// A browser takes dots alone for "go up", however they are escaped.
-		case !ok, s == "", inPath && strings.Trim(s, ".") == "":
-			link = false
-		default:
-			target.WriteString(escape(s))
-		}
+	place := Place{Text: t.filled(tpl, args)}
+	if !isLink(tpl) {
+		return place
 	}
-	if !link {
-		return Place{Text: text.String()}
-	}
-	return Place{Text: text.String(), URL: target.String()}
+	place.URL, _ = tpl.URL(func(path string) (string, error) { // "" where it fails
+		s, ok := read.Scalar(args.Lookup(path))
+		if !ok || s == "" {
+			return "", errors.New("missing")
+		}
+		return s, nil
+	})
+	return place
 }
 
 func isLink(t read.Template) bool {

@@ -20,8 +20,13 @@ func (t *Tool) Summary(args *canon.Value) string {
 	if t.summary == nil {
 		return t.plainSummary(args)
 	}
+	return t.filled(*t.summary, args)
+}
+
+// filled is a template with the arguments as people read them.
+func (t *Tool) filled(tpl read.Template, args *canon.Value) string {
 	var b strings.Builder
-	for _, p := range t.summary.Parts {
+	for _, p := range tpl.Parts {
 		if p.Path == "" {
 			b.WriteString(p.Text)
 			continue

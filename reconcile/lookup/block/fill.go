@@ -21,35 +21,43 @@ type Connection interface {
 var questionFields = []string{"business_key", "vendor_key", "reference", "amount", "amount_minor", "currency",
 	"tool", "run", "account", "effect"}
 
-// Value is a field of a question as text; ok is false where this question has none, or an
-// empty one: asking for nothing finds everything.
-func Value(q lookup.Question, field string) (value string, ok bool) {
+// value is a field of a question as text. The error names a field that this question has not,
+// or that is empty: asking for nothing finds everything.
+func value(q lookup.Question, field string) (text string, err error) {
 	switch path, isArgument := strings.CutPrefix(field, "arguments."); {
 	case isArgument:
-		value, _ = read.Scalar(q.Arguments.Lookup(path))
+		text, _ = read.Scalar(q.Arguments.Lookup(path))
 	case field == "business_key":
-		value = q.BusinessKey
+		text = q.BusinessKey
 	case field == "vendor_key":
-		value = q.VendorKey
+		text = q.VendorKey
 	case field == "reference":
-		value = q.Reference
+		text = q.Reference
 	case field == "tool":
-		value = q.Tool
+		text = q.Tool
 	case field == "run":
-		value = q.Run
+		text = q.Run
 	case field == "account":
-		value = q.Account
+		text = q.Account
 	case field == "effect":
-		value = q.Effect
+		text = q.Effect
 	case q.Amount == nil:
 	case field == "amount":
-		value = q.Amount.String()
+		text = q.Amount.String()
 	case field == "amount_minor":
-		value = q.Amount.Atomic().String()
+		text = q.Amount.Atomic().String()
 	case field == "currency":
-		value = q.Amount.Asset().Code
+		text = q.Amount.Asset().Code
 	}
-	return value, strings.TrimSpace(value) != ""
+	if strings.TrimSpace(text) == "" {
+		return "", fmt.Errorf("this call has no %s", field)
+	}
+	return text, nil
+}
+
+// URL puts a question into the template of a URL; the error says what does not fit.
+func URL(t *read.Template, q lookup.Question) (string, error) {
+	return t.URL(func(field string) (string, error) { return value(q, field) })
 }
 
 // Fill puts a question into a template, each value escaped. The error names the field that
@@ -61,9 +69,9 @@ func Fill(t *read.Template, q lookup.Question, escape func(string) (string, erro
 			b.WriteString(p.Text)
 			continue
 		}
-		v, ok := Value(q, p.Path)
-		if !ok {
-			return "", fmt.Errorf("this call has no %s", p.Path)
+		v, err := value(q, p.Path)
+		if err != nil {
+			return "", err
 		}
 		safe, err := escape(v)
 		if err != nil {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 
 	"quittance/reconcile/lookup"
@@ -31,7 +29,7 @@ type header struct {
 
 // build puts a question in.
 func (r *request) build(q lookup.Question) (*http.Request, error) {
-	target, err := fillURL(r.url, q)
+	target, err := block.URL(r.url, q)
 	if err != nil {
 		return nil, err
 	}
@@ -71,32 +69,6 @@ func (r *request) describe(out *http.Request) string {
 		fmt.Fprintf(&b, "\n%s: %s", h.name, value)
 	}
 	return b.String()
-}
-
-// fillURL escapes each value for where it stands: in the path, or in the query.
-func fillURL(t *read.Template, q lookup.Question) (string, error) {
-	path, query := *t, read.Template{}
-	for i, p := range t.Parts {
-		if before, after, found := strings.Cut(p.Text, "?"); p.Path == "" && found {
-			path.Parts = append(slices.Clone(t.Parts[:i]), read.Part{Text: before})
-			query.Parts = append([]read.Part{{Text: "?" + after}}, t.Parts[i+1:]...)
-			break
-		}
-	}
-	first, err := block.Fill(&path, q, escapePath)
-	if err != nil {
-		return "", err
-	}
-	second, err := block.Fill(&query, q, func(s string) (string, error) { return url.QueryEscape(s), nil })
-	return first + second, err
-}
-
-// escapePath refuses dots alone: they mean "go up", however they are escaped.
-func escapePath(s string) (string, error) {
-	if strings.Trim(s, ".") == "" {
-		return "", errors.New("cannot stand in a path")
-	}
-	return url.PathEscape(s), nil
 }
 
 // node is a JSON body with templates for its texts.
