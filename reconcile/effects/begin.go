@@ -17,11 +17,11 @@ import (
 func (w *work) mayBegin(r *run, lease []byte) *Refusal {
 	switch {
 	case r.State.Closed():
-		return &Refusal{Code: CodeRunClosed, RunID: r.RunID, State: string(r.State), Detail: fmt.Sprintf("The run is %s.", r.State)}
+		return r.refusal(CodeRunClosed, fmt.Sprintf("The run is %s.", r.State))
 	case r.State == runs.Paused || r.paused:
 		return paused(r)
 	case !sameLease(r, lease):
-		return &Refusal{Code: CodeLeaseLost, RunID: r.RunID, State: string(r.State), Detail: "This lease does not hold the run now."}
+		return r.refusal(CodeLeaseLost, "This lease does not hold the run now.")
 	}
 	return nil
 }
@@ -48,8 +48,8 @@ func (w *work) begin(ctx context.Context, p *prepared, c call) error {
 	}
 	x := w.keys[runKey{r.ID, string(c.key[:])}]
 	if refusal == nil && x != nil && string(x.CallDigest) != string(c.digest[:]) {
-		refusal = &Refusal{Code: CodeConflict, Reason: "request", EffectID: x.ID, RunID: r.RunID, State: string(x.State), Version: x.Version,
-			Detail: "This key was begun with other arguments."}
+		refusal = x.refusal(CodeConflict, "This key was begun with other arguments.")
+		refusal.Reason = "request"
 	}
 	if refusal == nil {
 		var err error
@@ -65,19 +65,11 @@ func (w *work) begin(ctx context.Context, p *prepared, c call) error {
 	if effect == "" && x != nil {
 		effect = x.ID
 	}
-	w.hint(r)
-	return runs.Refuse(ctx, w.tx, runs.Refusal{
-		Run: r.ID, At: ledger.At(w.now), Call: "begin", Reason: string(refusal.Code), Worker: r.LeaseWorker, AttemptID: b.AttemptID,
-		Tool: b.Tool, Arguments: cut(p.text, 4096), Effect: w.written(effect),
+	w.refuse(r, runs.Refusal{
+		Call: "begin", Reason: string(refusal.Code), Worker: r.LeaseWorker, AttemptID: b.AttemptID, Tool: b.Tool,
+		Arguments: cut(p.text, 4096), Effect: effect,
 	})
-}
-
-// written is an effect's id if its row is in the database already.
-func (w *work) written(id string) string {
-	if x := w.effects[id]; x == nil || x.isNew {
-		return ""
-	}
-	return id
+	return nil
 }
 
 func cut(s string, n int) string {
@@ -167,11 +159,11 @@ func (w *work) beginEffect(ctx context.Context, p *prepared, c call, r *run, x *
 		}
 		return nil, nil
 	case ReplyInFlight:
-		return &Refusal{Code: CodeInFlight, EffectID: x.ID, RunID: r.RunID, State: string(x.State), Version: x.Version,
-			RetryAfter: max(time.Second, min(last.Deadline.Sub(w.now), 5*time.Second)), Detail: "Another attempt is performing this effect."}, nil
+		refusal := x.refusal(CodeInFlight, "Another attempt is performing this effect.")
+		refusal.RetryAfter = max(time.Second, min(last.Deadline.Sub(w.now), 5*time.Second))
+		return refusal, nil
 	case ReplyCancelled:
-		return &Refusal{Code: CodeCancelled, EffectID: x.ID, RunID: r.RunID, State: string(x.State), Version: x.Version,
-			Detail: "This effect was stopped and must not run."}, nil
+		return x.refusal(CodeCancelled, "This effect was stopped and must not run."), nil
 	}
 	refusal := paused(r)
 	refusal.EffectID = x.ID

@@ -139,7 +139,7 @@ func (e *Engine) onEffect(ctx context.Context, id string, f func(ctx context.Con
 		}
 		x := w.effects[id]
 		if x == nil {
-			refusal = &Refusal{Code: CodeNotFound, EffectID: id, Detail: "There is no such effect."}
+			refusal = noEffect()
 			return nil
 		}
 		if err = w.catchUp(ctx); err != nil {

@@ -32,14 +32,14 @@ func (v *verdict) already() (r *Refusal, done bool, err error) {
 	if same {
 		return nil, true, v.agree()
 	}
-	if x.State == Cleared && (v.Verdict == VerdictTaken || v.Verdict == VerdictStop) && x.DecidedBy != ByPerson {
+	// An unused permission may still be decided otherwise; a person's, by who has seen it.
+	again := x.State == Cleared && (v.Verdict == VerdictTaken || v.Verdict == VerdictStop)
+	if again && (x.DecidedBy != ByPerson || v.Version == x.Version) {
 		return nil, false, nil
 	}
-	if x.State == Cleared && (v.Verdict == VerdictTaken || v.Verdict == VerdictStop) && v.Version == x.Version {
-		return nil, false, nil
-	}
-	return &Refusal{Code: CodeDecided, EffectID: x.ID, State: string(x.State), Version: x.Version, Decided: decidedBy(x.Row, v.past),
-		Detail: "Somebody has decided this already."}, true, nil
+	r = x.refusal(CodeDecided, "Somebody has decided this already.")
+	r.Decided = decidedBy(x.Row, v.past)
+	return r, true, nil
 }
 
 func verdictOf(x *effect) Verdict {

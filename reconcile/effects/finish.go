@@ -19,7 +19,7 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 	x := w.finished(p, c)
 	switch {
 	case x == nil && f.EffectID != "":
-		p.refuse(&Refusal{Code: CodeNotFound, Detail: "There is no such effect."})
+		p.refuse(noEffect())
 		return nil
 	case x == nil:
 		return w.keepFinish(ctx, p, c, w.names[runName{f.Account, f.RunID}])
@@ -101,8 +101,7 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 }
 
 func staleFence(x *effect) *Refusal {
-	return &Refusal{Code: CodeStaleFence, EffectID: x.ID, RunID: x.run.RunID, State: string(x.State), Version: x.Version,
-		Detail: "The effect is not open to this finish any more. It is kept as evidence."}
+	return x.refusal(CodeStaleFence, "The effect is not open to this finish any more. It is kept as evidence.")
 }
 
 // heardBefore tells whether the finish only repeats one that is on record as a

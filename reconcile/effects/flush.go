@@ -55,7 +55,10 @@ func (w *work) write(ctx context.Context) error {
 	}
 	w.batch = store.Batch{}
 	err := store.Record(ctx, w.tx, w.evidence, w.decisions, w.contradictions)
-	w.evidence, w.decisions, w.contradictions = nil, nil, nil
+	if err == nil {
+		err = runs.Refuse(ctx, w.tx, w.refusals)
+	}
+	w.evidence, w.decisions, w.contradictions, w.refusals = nil, nil, nil, nil
 	return err
 }
 

@@ -45,7 +45,7 @@ func (e *Engine) FindGap(ctx context.Context, why string) error {
 // epochs jump past any number that a lost attempt can have had.
 func (e *Engine) AcknowledgeGap(ctx context.Context, p Person, note string) error {
 	if strings.TrimSpace(note) == "" {
-		return &Refusal{Code: CodeNoteMissing, Pointer: "/note", Detail: "An acknowledgement says what happened to the database."}
+		return noteMissing("/note", "An acknowledgement says what happened to the database.")
 	}
 	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
 		ok, err := system.AcknowledgeGap(ctx, tx, p.ID, e.words(note))

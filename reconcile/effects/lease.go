@@ -71,11 +71,11 @@ func (e *Engine) held(ctx context.Context, account int64, runID, lease, position
 	err = e.onRun(ctx, account, runID, position, func(ctx context.Context, w *work, r *run) (*Refusal, error) {
 		switch {
 		case r == nil:
-			return &Refusal{Code: CodeNotFound, RunID: runID, Detail: "There is no such run."}, nil
+			return noRun(runID), nil
 		case r.State.Closed():
-			return &Refusal{Code: CodeRunClosed, RunID: runID, State: string(r.State), Detail: fmt.Sprintf("The run is %s.", r.State)}, nil
+			return r.refusal(CodeRunClosed, fmt.Sprintf("The run is %s.", r.State)), nil
 		case !sameLease(r, hashLease(lease)):
-			return &Refusal{Code: CodeLeaseLost, RunID: runID, State: string(r.State), Detail: "This lease does not hold the run now."}, nil
+			return r.refusal(CodeLeaseLost, "This lease does not hold the run now."), nil
 		}
 		refusal, err := f(ctx, w, r)
 		if err == nil {
@@ -119,7 +119,7 @@ func (e *Engine) Close(ctx context.Context, account int64, runID, lease, outcome
 			return nil, err
 		}
 		if open > 0 {
-			return &Refusal{Code: CodeRunOpen, RunID: runID, State: string(r.State), Detail: "An effect of this run is not closed yet."}, nil
+			return r.refusal(CodeRunOpen, "An effect of this run is not closed yet."), nil
 		}
 		if err := w.load(ctx, store.Wanted{IDs: unused}); err != nil {
 			return nil, err

@@ -126,6 +126,35 @@ func TestRefusalsAreCappedAndCounted(t *testing.T) {
 	}
 }
 
+// A batch of refused begins is one write, and the cap falls inside it.
+func TestRefusalsOfABatchAreCappedTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fastRelease)
+	l := w.open("a", "pod-1")
+	b := w.proceed(l, "send_payment", invoice)
+	w.finish(b, "unknown")
+	for range 2 {
+		ops := make([]effects.Op, 70)
+		for i := range ops {
+			ops[i].Begin = &effects.Begin{Account: w.account, RunID: l.RunID, Lease: l.Token, AttemptID: fmt.Sprint("try ", i), Tool: "refund", Arguments: []byte(`{}`)}
+		}
+		answers, err := w.Apply(t.Context(), ops)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range answers {
+			w.wantRefusal(a, effects.CodeRunPaused)
+		}
+	}
+	if v := w.run(l.RunID); v.Refused != 140 {
+		t.Errorf("%d were counted, want 140", v.Refused)
+	}
+	v := w.effect(b.EffectID)
+	if len(v.Refused) != 100 || v.Refused[0].AttemptID != "try 0" || v.Refused[69].AttemptID != "try 69" || v.Refused[99].AttemptID != "try 29" {
+		t.Errorf("kept %d, in the wrong order or number: %+v", len(v.Refused), v.Refused)
+	}
+}
+
 func TestCheckpointsGoByEpoch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fastRelease)

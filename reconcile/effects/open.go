@@ -41,10 +41,7 @@ func (e *Engine) Open(ctx context.Context, o Open) (Lease, error) {
 		// Someone who waits for a living holder is no incident: only what a person will
 		// ask about is kept.
 		if refusal != nil && refusal.Code != CodeRunHeld && err == nil {
-			err = runs.Refuse(ctx, w.tx, runs.Refusal{
-				Run: r.ID, At: ledger.At(w.now), Call: "start", Reason: string(refusal.Code), Worker: o.Worker, AttemptID: o.AttemptID,
-			})
-			w.hint(r)
+			w.refuse(r, runs.Refusal{Call: "start", Reason: string(refusal.Code), Worker: o.Worker, AttemptID: o.AttemptID})
 		}
 		return refusal, err
 	})
@@ -60,10 +57,11 @@ func (w *work) take(ctx context.Context, r *run, worker, attempt string, length 
 	again := r.LeaseHash != nil && r.LeaseWorker == worker && r.LeaseAttempt == attempt
 	switch {
 	case r.State.Closed():
-		return &Refusal{Code: CodeRunClosed, RunID: r.RunID, State: string(r.State), Detail: fmt.Sprintf("The run is %s; its id is not used again.", r.State)}, nil
+		return r.refusal(CodeRunClosed, fmt.Sprintf("The run is %s; its id is not used again.", r.State)), nil
 	case r.LeaseHash != nil && !again:
-		return &Refusal{Code: CodeRunHeld, RunID: r.RunID, State: string(r.State), HeldBy: r.LeaseWorker,
-			RetryAfter: r.LeaseUntil.Sub(w.now), Detail: "Another worker holds this run."}, nil
+		refusal := r.refusal(CodeRunHeld, "Another worker holds this run.")
+		refusal.HeldBy, refusal.RetryAfter = r.LeaseWorker, r.LeaseUntil.Sub(w.now)
+		return refusal, nil
 	case r.State == runs.Paused && !again:
 		return paused(r), nil
 	}

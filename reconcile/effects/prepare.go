@@ -208,7 +208,7 @@ func (e *Engine) prepareFinish(p *prepared, f *Finish) *Refusal {
 	if f.EffectID != "" {
 		id, err := uuid.Parse(f.EffectID)
 		if err != nil {
-			return &Refusal{Code: CodeNotFound, Detail: "There is no such effect."}
+			return noEffect()
 		}
 		f.EffectID = id.String()
 	} else {

@@ -68,3 +68,27 @@ type Decided struct {
 	Verdict string
 	Note    string
 }
+
+// refusal is an answer about an effect that stands in another way than the caller
+// took it to stand.
+func (x *effect) refusal(code Code, detail string) *Refusal {
+	return &Refusal{Code: code, EffectID: x.ID, RunID: x.run.RunID, State: string(x.State), Version: x.Version, Detail: detail}
+}
+
+func (x *effect) stale() *Refusal {
+	return x.refusal(CodeStale, "The effect has changed since this version was read. Look again before you decide.")
+}
+
+func (r *run) refusal(code Code, detail string) *Refusal {
+	return &Refusal{Code: code, RunID: r.RunID, State: string(r.State), Detail: detail}
+}
+
+func noRun(runID string) *Refusal {
+	return &Refusal{Code: CodeNotFound, RunID: runID, Detail: "There is no such run."}
+}
+
+func noEffect() *Refusal { return &Refusal{Code: CodeNotFound, Detail: "There is no such effect."} }
+
+func noteMissing(pointer, detail string) *Refusal {
+	return &Refusal{Code: CodeNoteMissing, Pointer: pointer, Detail: detail}
+}

@@ -74,11 +74,11 @@ func (v *verdict) sendBack() (*Refusal, error) {
 	x := v.x
 	switch {
 	case x.Proposal == "":
-		return &Refusal{Code: CodeNotAllowed, EffectID: x.ID, State: string(x.State), Version: x.Version, Detail: "No verdict waits for a second person."}, nil
+		return x.refusal(CodeNotAllowed, "No verdict waits for a second person."), nil
 	case v.Version != x.Version:
-		return &Refusal{Code: CodeStale, EffectID: x.ID, State: string(x.State), Version: x.Version, Detail: "The effect has changed since this version was read."}, nil
+		return x.stale(), nil
 	case len(v.Note) == 0:
-		return &Refusal{Code: CodeNoteMissing, EffectID: x.ID, Pointer: "/note", Detail: "Sending back says why."}, nil
+		return noteMissing("/note", "Sending back says why."), nil
 	}
 	d := v.row("send_back")
 	d.Verdict, d.About = "", x.Proposal

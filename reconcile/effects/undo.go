@@ -15,17 +15,17 @@ import (
 // Undo takes back a decision of a person or a look-up that is not used yet.
 func (e *Engine) Undo(ctx context.Context, p Person, u Undo) (DecideAnswer, error) {
 	if strings.TrimSpace(u.Note) == "" || len(u.Note) > noteLimit {
-		return DecideAnswer{}, &Refusal{Code: CodeNoteMissing, EffectID: u.EffectID, Pointer: "/note", Detail: "An undo says why."}
+		return DecideAnswer{}, noteMissing("/note", "An undo says why.")
 	}
 	id, err := uuid.Parse(u.EffectID)
 	if err != nil {
-		return DecideAnswer{}, &Refusal{Code: CodeNotFound, Detail: "There is no such effect."}
+		return DecideAnswer{}, noEffect()
 	}
 	var v *verdict
 	err = e.onEffect(ctx, id.String(), func(ctx context.Context, w *work, x *effect) (*Refusal, error) {
 		v = &verdict{work: w, Decide: Decide{Note: e.words(u.Note)}, by: p, x: x}
 		if u.Version != 0 && u.Version != x.Version {
-			return &Refusal{Code: CodeStale, EffectID: x.ID, State: string(x.State), Version: x.Version, Detail: "The effect has changed since this version was read."}, nil
+			return x.stale(), nil
 		}
 		allowed := x.Why == WhyAllowed
 		d := v.row("undo")
@@ -35,7 +35,7 @@ func (e *Engine) Undo(ctx context.Context, p Person, u Undo) (DecideAnswer, erro
 			return nil, err
 		}
 		if m.Refused {
-			return &Refusal{Code: CodeNotAllowed, EffectID: x.ID, State: string(x.State), Version: x.Version, Detail: "Only a decision of a person or a look-up that no agent has used yet can be taken back."}, nil
+			return x.refusal(CodeNotAllowed, "Only a decision of a person or a look-up that no agent has used yet can be taken back."), nil
 		}
 		if allowed {
 			for _, c := range x.claims() {
@@ -56,11 +56,11 @@ func (e *Engine) Undo(ctx context.Context, p Person, u Undo) (DecideAnswer, erro
 func (e *Engine) AddEvidence(ctx context.Context, p Person, a AddEvidence) (DecideAnswer, error) {
 	seen := strings.TrimSpace(strings.TrimSpace(a.Seen) + "\n" + strings.TrimSpace(a.Note))
 	if seen == "" || len(seen) > noteLimit {
-		return DecideAnswer{}, &Refusal{Code: CodeNoteMissing, EffectID: a.EffectID, Pointer: "/seen", Detail: fmt.Sprintf("It says what was seen, in at most %d bytes.", noteLimit)}
+		return DecideAnswer{}, noteMissing("/seen", fmt.Sprintf("It says what was seen, in at most %d bytes.", noteLimit))
 	}
 	id, err := uuid.Parse(a.EffectID)
 	if err != nil {
-		return DecideAnswer{}, &Refusal{Code: CodeNotFound, Detail: "There is no such effect."}
+		return DecideAnswer{}, noEffect()
 	}
 	var out DecideAnswer
 	err = e.onEffect(ctx, id.String(), func(ctx context.Context, w *work, x *effect) (*Refusal, error) {

@@ -43,11 +43,10 @@ func (v *verdict) judge(ctx context.Context) (*Refusal, error) {
 		return r, err
 	}
 	if v.Version != x.Version {
-		return &Refusal{Code: CodeStale, EffectID: x.ID, State: string(x.State), Version: x.Version,
-			Detail: "The effect has changed since this version was read. Look again before you decide."}, nil
+		return x.stale(), nil
 	}
 	if strings.TrimSpace(v.Note) == "" {
-		return &Refusal{Code: CodeNoteMissing, EffectID: x.ID, Pointer: "/note", Detail: "A decision says what was seen, and where."}, nil
+		return noteMissing("/note", "A decision says what was seen, and where."), nil
 	}
 	if v.Verdict == VerdictTaken && len(v.Result) > 0 {
 		if err := v.tool(x).CheckResult(v.Result); err != nil {
@@ -112,7 +111,7 @@ func missing(have map[string]*effect, id string) []string {
 
 func (v *verdict) doesNotFit(ev Event) *Refusal {
 	x := v.x
-	r := &Refusal{Code: CodeNotAllowed, EffectID: x.ID, State: string(x.State), Version: x.Version}
+	r := x.refusal(CodeNotAllowed, "")
 	switch {
 	case v.Verdict == VerdictAllow && x.State == Held && !ev.OverlapsClosed:
 		r.Detail = "Another effect with the same business key is not closed yet; decide that one first."
@@ -239,11 +238,11 @@ func (v *verdict) acknowledge(ctx context.Context) (*Refusal, error) {
 	x := v.x
 	switch {
 	case x.Contradictions == 0:
-		return &Refusal{Code: CodeNotAllowed, EffectID: x.ID, State: string(x.State), Version: x.Version, Detail: "There is no contradiction to acknowledge."}, nil
+		return x.refusal(CodeNotAllowed, "There is no contradiction to acknowledge."), nil
 	case v.Version != x.Version:
-		return &Refusal{Code: CodeStale, EffectID: x.ID, State: string(x.State), Version: x.Version, Detail: "The effect has changed since this version was read."}, nil
+		return x.stale(), nil
 	case strings.TrimSpace(v.Note) == "":
-		return &Refusal{Code: CodeNoteMissing, EffectID: x.ID, Pointer: "/note", Detail: "An acknowledgement says what was found."}, nil
+		return noteMissing("/note", "An acknowledgement says what was found."), nil
 	}
 	d := v.row("acknowledge")
 	d.Verdict = ""

@@ -24,7 +24,7 @@ const overlapsShown = 50
 // Effect reads one effect with its whole history; account 0 is a person, who sees
 // every account's. Refused with not_found.
 func (e *Engine) Effect(ctx context.Context, account int64, id string) (EffectView, error) {
-	missing := &Refusal{Code: CodeNotFound, Detail: "There is no such effect."}
+	missing := noEffect()
 	key, err := uuid.Parse(id)
 	if err != nil {
 		return EffectView{}, missing

@@ -27,7 +27,7 @@ func (e *Engine) Run(ctx context.Context, account int64, runID string, wait time
 	for {
 		row, err := runs.Get(ctx, e.db, account, runID)
 		if errors.Is(err, ledger.ErrNotFound) {
-			return RunView{}, &Refusal{Code: CodeNotFound, RunID: runID, Detail: "There is no such run."}
+			return RunView{}, noRun(runID)
 		}
 		if err != nil {
 			return RunView{}, err
@@ -159,7 +159,7 @@ func (e *Engine) Checkpoint(ctx context.Context, account int64, runID string) (C
 	}
 	row, err := runs.Get(ctx, e.db, account, runID)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return Checkpoint{}, &Refusal{Code: CodeNotFound, RunID: runID, Detail: "There is no such run."}
+		return Checkpoint{}, noRun(runID)
 	}
 	if err != nil {
 		return Checkpoint{}, err

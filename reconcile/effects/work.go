@@ -38,6 +38,7 @@ type work struct {
 	evidence       []store.Evidence
 	decisions      []store.Decision
 	contradictions []store.Contradiction
+	refusals       []runs.Refusal
 	fresh          []claimOf // claims taken for effects that are not written yet
 	dropped        []store.Dropped
 	withdraw       []claimOf // claims whose unused allows are to be withdrawn
@@ -303,6 +304,13 @@ func (w *work) contradicted(x *effect, m Move, evidence string) {
 		ID: newID(), Effect: x.ID, At: ledger.At(w.now), Kind: string(m.Contradiction), Evidence: evidence,
 	})
 	w.e.log.Warn("contradiction", "effect", x.ID, "run", x.run.RunID, "tool", x.Tool, "kind", m.Contradiction)
+}
+
+// refuse keeps that a start or a begin was refused.
+func (w *work) refuse(r *run, refusal runs.Refusal) {
+	refusal.Run, refusal.At = r.ID, ledger.At(w.now)
+	w.refusals = append(w.refusals, refusal)
+	w.hint(r)
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
