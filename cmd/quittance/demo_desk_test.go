@@ -16,53 +16,6 @@ import (
 	"quittance/client"
 )
 
-// demoAtHand is a hands-on demo whose output is read as a person would.
-type demoAtHand struct {
-	*process
-	out  io.Reader
-	said string
-}
-
-func handsOn(t *testing.T, env []string, args ...string) *demoAtHand {
-	t.Helper()
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = out.Close() })
-	env = append(env, "DISPLAY=", "WAYLAND_DISPLAY=")
-	d := &demoAtHand{process: &process{t: t, cmd: command(env, append([]string{"demo"}, args...)...), exited: make(chan struct{})}, out: out}
-	d.cmd.Stdout, d.cmd.Stderr = in, &d.log
-	if err := d.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	_ = in.Close()
-	go func() {
-		_ = d.cmd.Wait()
-		close(d.exited)
-	}()
-	t.Cleanup(func() { _ = d.cmd.Process.Kill() })
-	return d
-}
-
-// until reads on to a text, and returns what is matched after it.
-func (d *demoAtHand) until(pattern string) []string {
-	d.t.Helper()
-	want := regexp.MustCompile(pattern)
-	for buf := make([]byte, 4096); ; {
-		if at := want.FindStringSubmatchIndex(d.said); at != nil {
-			found := want.FindStringSubmatch(d.said)
-			d.said = d.said[at[1]:]
-			return found
-		}
-		n, err := d.out.Read(buf)
-		if err != nil {
-			d.t.Fatalf("the demo ended before it said %q: %q\n%s", pattern, d.log.String(), d.said)
-		}
-		d.said += string(buf[:n])
-	}
-}
-
 // hand is a browser without JavaScript.
 type hand struct {
 	t *testing.T
@@ -131,7 +84,7 @@ func (h *hand) press(action string, typed url.Values) {
 func TestDemoByHand(t *testing.T) {
 	t.Parallel()
 	tmp, env := demoEnv(t)
-	d := handsOn(t, env)
+	d := play(t, env)
 	link := d.until(`(http://127\.0\.0\.1:\d+)(/enter/\S+)`)
 	row := d.until(`Open "([^"]*)"`)[1]
 	curl := d.until(`curl -s '([^']*)'`)[1]
@@ -195,7 +148,7 @@ func TestDemoKeepsItsFilesWhereItIsTold(t *testing.T) {
 	t.Parallel()
 	tmp, env := demoEnv(t)
 	kept := tmp + "/kept"
-	d := handsOn(t, env, "--data", kept)
+	d := play(t, env, "--data", kept)
 	d.until(`open the link yourself`)
 	if err := d.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)

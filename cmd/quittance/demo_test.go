@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,13 +15,14 @@ import (
 
 	"quittance/cmd/quittance/demo"
 	"quittance/cmd/quittance/demo/bank"
+	"quittance/ledger/ledgertest"
 )
 
 // demoEnv gives a demo a temporary folder of its own, in which everything it makes
 // must be found, and a database that it must not touch.
 func demoEnv(t *testing.T) (tmp string, env []string) {
 	t.Helper()
-	tmp = dataDir(t)
+	tmp = ledgertest.DataDir(t)
 	return tmp, []string{"TMPDIR=" + tmp, "DATABASE_URL=postgres://nobody@127.0.0.1:1/production", "QUITTANCE_ENVIRONMENT=production"}
 }
 
@@ -159,52 +162,79 @@ func TestAFailedDemoKeepsItsFilesAndNamesThem(t *testing.T) {
 	nothingRuns(t, tmp)
 }
 
-// startDemo starts a demo and returns when the given text has been said.
-func startDemo(t *testing.T, until string) (p *process, tmp string) {
+// playing is a demo whose output is read as a person would.
+type playing struct {
+	*process
+	out  io.Reader
+	said string
+}
+
+// play starts a demo. Its output stays open until t ends: a demo that could not write
+// would die of that, and not of what the test does to it.
+func play(t *testing.T, env []string, args ...string) *playing {
 	t.Helper()
-	tmp, env := demoEnv(t)
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close()
-	p = &process{t: t, cmd: command(env, "demo", "--scripted"), exited: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = in, &p.log
-	if err := p.cmd.Start(); err != nil {
+	t.Cleanup(func() { _ = out.Close() })
+	env = append(env, "DISPLAY=", "WAYLAND_DISPLAY=")
+	d := &playing{process: &process{t: t, cmd: command(env, append([]string{"demo"}, args...)...), exited: make(chan struct{})}, out: out}
+	d.cmd.Stdout, d.cmd.Stderr = in, &d.log
+	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	_ = in.Close()
 	go func() {
-		_ = p.cmd.Wait()
-		close(p.exited)
+		_ = d.cmd.Wait()
+		close(d.exited)
 	}()
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
-	said := ""
-	for buf := make([]byte, 4096); !strings.Contains(said, until); {
-		n, err := out.Read(buf)
-		if err != nil {
-			t.Fatalf("the demo ended before it said %q:\n%s", until, said)
+	t.Cleanup(func() { _ = d.cmd.Process.Kill() })
+	return d
+}
+
+// until reads on to a text, and returns what is matched after it.
+func (d *playing) until(pattern string) []string {
+	d.t.Helper()
+	want := regexp.MustCompile(pattern)
+	for buf := make([]byte, 4096); ; {
+		if at := want.FindStringSubmatchIndex(d.said); at != nil {
+			found := want.FindStringSubmatch(d.said)
+			d.said = d.said[at[1]:]
+			return found
 		}
-		said += string(buf[:n])
+		n, err := d.out.Read(buf)
+		if err != nil {
+			d.t.Fatalf("the demo ended before it said %q: %q\n%s", pattern, d.log.String(), d.said)
+		}
+		d.said += string(buf[:n])
 	}
+}
+
+// playUntil starts a scripted demo and returns when the given text has been said.
+func playUntil(t *testing.T, text string) (p *playing, tmp string) {
+	t.Helper()
+	tmp, env := demoEnv(t)
+	p = play(t, env, "--scripted")
+	p.until(regexp.QuoteMeta(text))
 	return p, tmp
 }
 
-// Ctrl-C, twice because nobody waits: all is put away all the same.
+// Ctrl-C, and the terminal closed because nobody waits: all is put away all the same.
 func TestAnInterruptedDemoLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, until := range []string{"1. Without", "it is killed."} {
 		t.Run(until, func(t *testing.T) {
 			t.Parallel()
-			p, tmp := startDemo(t, until)
+			p, tmp := playUntil(t, until)
 			if len(running(tmp)) == 0 {
 				t.Error("nothing runs, so this test proves nothing")
 			}
 			if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(50 * time.Millisecond)        // two signals at once are one
-			_ = p.cmd.Process.Signal(syscall.SIGINT) // it may have ended by now
+			time.Sleep(50 * time.Millisecond)        // so that it is on its way out
+			_ = p.cmd.Process.Signal(syscall.SIGHUP) // it may have ended by now
 			if s := p.wait(); s.ExitStatus() != exitFailed || !strings.Contains(p.log.String(), "interrupted") {
 				t.Errorf("%v, %q", s, p.log.String())
 			}
@@ -219,7 +249,7 @@ func TestAnInterruptedDemoLeavesNothing(t *testing.T) {
 // A demo that is killed cannot end its children. Its guard does.
 func TestAKilledDemoTakesItsProcessesWithIt(t *testing.T) {
 	t.Parallel()
-	p, tmp := startDemo(t, "it is killed.")
+	p, tmp := playUntil(t, "it is killed.")
 	if len(running(tmp)) == 0 {
 		t.Fatal("nothing runs, so this test proves nothing")
 	}

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"quittance/ledger/embedded"
 )
 
 // mainVariable turns the test binary into the program itself.
@@ -128,23 +126,4 @@ func once(t *testing.T, env []string, args ...string) (code int, stdout, stderr 
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	_ = cmd.Run()
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
-}
-
-// dataDir is an empty folder that PostgreSQL's user can reach.
-func dataDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "quittance-serve-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if in, err := embedded.Find(dir); err == nil {
-			_ = in.Kill()
-		}
-		_ = os.RemoveAll(dir)
-	})
-	return dir
 }

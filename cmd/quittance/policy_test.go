@@ -58,7 +58,7 @@ func TestPolicyCheckListsEveryMistakeWithItsPlace(t *testing.T) {
 
 func TestServeRefusesABadPolicyBeforeAnythingStarts(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	code, _, errs := once(t, nil, "serve", "--listen", "127.0.0.1:0", "--data", dir, "--policy", policyFile(t, badPolicy))
 	if code != exitFailed || !strings.Contains(errs, "quittance.yaml:3:") || !strings.Contains(errs, "quittance.yaml:4:") {
 		t.Errorf("exit %d, %q", code, errs)

@@ -15,7 +15,7 @@ import (
 
 func TestServeOnAnEmbeddedDatabase(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	began := time.Now()
 	p := serve(t, nil, "--data", dir)
 	t.Logf("new database: served after %v", time.Since(began).Round(time.Millisecond))
@@ -50,7 +50,7 @@ func TestServeOnAnEmbeddedDatabase(t *testing.T) {
 // look like a copy.
 func TestEmbeddedPlaceIsStable(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	place := func() string {
 		p := serve(t, nil, "--data", dir)
 		p.end(syscall.SIGTERM)
@@ -67,7 +67,7 @@ func TestEmbeddedPlaceIsStable(t *testing.T) {
 // Two signals together are one wish: the database must not be left running.
 func TestTwoSignalsAtOnceStopGracefully(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	p := serve(t, nil, "--data", dir)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestTwoSignalsAtOnceStopGracefully(t *testing.T) {
 // One signal asks, a later one insists: here an unfinished request holds up the stop.
 func TestASecondSignalKills(t *testing.T) {
 	t.Parallel()
-	p := serve(t, nil, "--data", dataDir(t))
+	p := serve(t, nil, "--data", ledgertest.DataDir(t))
 	c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestASecondSignalKills(t *testing.T) {
 
 func TestServeSurvivesTheDeathOfItsDatabase(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	p := serve(t, nil, "--data", dir)
 	in, err := embedded.Find(dir)
 	if err != nil {
@@ -162,7 +162,7 @@ func TestServeRefusesUnsafeSettings(t *testing.T) {
 
 func TestServeRefusesASecondServerOnOneFolder(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	serve(t, nil, "--data", dir)
 	code, _, errs := once(t, nil, "serve", "--listen", "127.0.0.1:0", "--data", dir)
 	if code != exitFailed || !strings.Contains(errs, "data folder in use") {

@@ -70,7 +70,6 @@ type world struct {
 	env  []string
 
 	server *process
-	banks  map[bank.Keys]*process
 	bankAt map[bank.Keys]string
 	ledger map[bank.Keys]string // file
 
@@ -83,19 +82,10 @@ type world struct {
 // unless it is to have its own.
 func newWorld(t *testing.T, s setting) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "quittance-crash-")
-	must(t, err)
-	must(t, os.Chmod(dir, 0o711)) // PostgreSQL's user has to pass through
 	w := &world{
-		t: t, dir: dir, data: filepath.Join(dir, "data"), gate: newGate(t), agentToken: access.NewToken(access.AgentPrefix),
-		banks: map[bank.Keys]*process{}, bankAt: map[bank.Keys]string{}, ledger: map[bank.Keys]string{},
+		t: t, dir: t.TempDir(), data: ledgertest.DataDir(t), gate: newGate(t), agentToken: access.NewToken(access.AgentPrefix),
+		bankAt: map[bank.Keys]string{}, ledger: map[bank.Keys]string{},
 	}
-	t.Cleanup(func() {
-		if in, err := embedded.Find(w.data); err == nil {
-			_ = in.Kill()
-		}
-		_ = os.RemoveAll(dir)
-	})
 	person := access.NewToken(access.PersonPrefix)
 	w.env = append(os.Environ(), "QUITTANCE_BOOTSTRAP_ADMIN_TOKEN="+person, "QUITTANCE_BOOTSTRAP_AGENT_TOKEN="+w.agentToken)
 	if !s.own {
@@ -146,7 +136,7 @@ func (w *world) openBank(k bank.Keys) {
 	w.t.Helper()
 	w.ledger[k] = w.path(string(k) + ".jsonl")
 	p := start(w.t, "bank-"+string(k), os.Environ(), program, "demo-bank", "--ledger", w.ledger[k], "--keys", string(k), "--listen", "127.0.0.1:0")
-	w.banks[k], w.bankAt[k] = p, urlAfter(p, demo.BankOpen)
+	w.bankAt[k] = urlAfter(p, demo.BankOpen)
 }
 
 // postgres is the server's own PostgreSQL.

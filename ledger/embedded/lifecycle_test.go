@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"quittance/ledger/embedded"
+	"quittance/ledger/ledgertest"
 )
 
 // Ten starts on one folder: graceful stops, kills of the owner alone, and three kills
 // of everything. Each start must find every row of all the starts before it.
 func TestTenStartsKeepEveryRow(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	for i := range 10 {
 		began := time.Now()
 		o := own(t, dir, 0)
@@ -57,7 +58,7 @@ func TestTenStartsKeepEveryRow(t *testing.T) {
 
 func TestAfterOurOwnKillTheNextOwnerAttaches(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	first := own(t, dir, 0)
 	first.kill()
 	second := own(t, dir, 0)
@@ -72,7 +73,7 @@ func TestAfterOurOwnKillTheNextOwnerAttaches(t *testing.T) {
 
 func TestSecondOwnerIsRefusedAndToldWho(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	o := own(t, dir, 0)
 	_, err := embedded.Start(t.Context(), embedded.Options{Dir: dir})
 	if !errors.Is(err, embedded.ErrLocked) {
@@ -87,7 +88,7 @@ func TestSecondOwnerIsRefusedAndToldWho(t *testing.T) {
 // A short command must neither wait for a running server's owner nor stop its server.
 func TestReachUsesARunningServerAndLeavesItAlone(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	o := own(t, dir, 0)
 	in, err := embedded.Reach(t.Context(), embedded.Options{Dir: dir})
 	if err != nil {
@@ -104,7 +105,7 @@ func TestReachUsesARunningServerAndLeavesItAlone(t *testing.T) {
 
 func TestConcurrentReachesShareOneServer(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	pids := make([]int, 4)
@@ -129,7 +130,7 @@ func TestConcurrentReachesShareOneServer(t *testing.T) {
 
 func TestAKilledServerIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	in := start(t, dataDir(t))
+	in := start(t, ledgertest.DataDir(t))
 	exec1(t, in.DSN(), `CREATE TABLE kept AS SELECT 1`)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -161,7 +162,7 @@ func TestAKilledServerIsStartedAgain(t *testing.T) {
 // The server's environment can be read by others; ours holds secrets.
 func TestOurEnvironmentDoesNotReachTheServer(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	own(t, dir, 0, "QUITTANCE_BOOTSTRAP_ADMIN_TOKEN=hush")
 	var out string
 	// The superuser may run programs as the server, which shows its environment.
@@ -189,7 +190,7 @@ func TestOurEnvironmentDoesNotReachTheServer(t *testing.T) {
 func TestAnOrdinaryUserRunsItsOwnServer(t *testing.T) {
 	t.Parallel()
 	uid := uint32(0)
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	if os.Geteuid() == 0 {
 		u, err := user.Lookup("nobody")
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	_ "github.com/lib/pq"
 
 	"quittance/ledger/embedded"
+	"quittance/ledger/ledgertest"
 )
 
 // helperVariable turns the test binary into a process that owns a data folder, to be
@@ -99,7 +100,7 @@ func shared(t *testing.T, exe string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied := filepath.Join(dataDir(t), "helper")
+	copied := filepath.Join(ledgertest.DataDir(t), "helper")
 	if err := os.WriteFile(copied, b, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -119,26 +120,6 @@ func (o *owner) stop() {
 func (o *owner) kill() {
 	_ = o.cmd.Process.Kill()
 	_ = o.cmd.Wait()
-}
-
-// dataDir is a fresh folder that PostgreSQL's user can reach, cleaned of its server
-// and files when the test ends.
-func dataDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "quittance-pg-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if in, err := embedded.Find(dir); err == nil {
-			_ = in.Kill()
-		}
-		_ = os.RemoveAll(dir)
-	})
-	return dir
 }
 
 func start(t *testing.T, dir string) *embedded.Instance {

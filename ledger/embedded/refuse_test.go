@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"quittance/ledger/embedded"
+	"quittance/ledger/ledgertest"
 )
 
 // Whatever lies in the folder that is not ours must be there, unchanged, afterwards.
@@ -29,7 +30,7 @@ func TestAFolderOfSomethingElseIsRefusedUntouched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := dataDir(t)
+			dir := ledgertest.DataDir(t)
 			for path, text := range files {
 				folder, file := filepath.Split(path)
 				if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
@@ -75,7 +76,7 @@ func tree(t *testing.T, dir string) map[string]string {
 
 func TestAnotherMajorVersionIsRefusedAndItsRowsKept(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	in := start(t, dir)
 	exec1(t, in.DSN(), `CREATE TABLE kept AS SELECT 1`)
 	if err := in.Stop(t.Context()); err != nil {
@@ -108,7 +109,7 @@ func TestAnotherMajorVersionIsRefusedAndItsRowsKept(t *testing.T) {
 
 func TestAnUnfinishedInitdbIsBegunAgain(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	half := filepath.Join(dir, "postgres.new")
 	if err := os.MkdirAll(filepath.Join(half, "base"), 0o700); err != nil {
 		t.Fatal(err)
@@ -126,7 +127,7 @@ func TestAnUnfinishedInitdbIsBegunAgain(t *testing.T) {
 // refuses to start when it is a process of the same user.
 func TestAReusedProcessIDDoesNotStopTheStart(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	in := start(t, dir)
 	pidFile := filepath.Join(dir, "postgres", "postmaster.pid")
 	stale, err := os.ReadFile(pidFile)
@@ -168,7 +169,7 @@ func TestAReusedProcessIDDoesNotStopTheStart(t *testing.T) {
 // A backend in the middle of a query does not notice that its postmaster was killed.
 func TestOrphanedBackendsDoNotStopTheStart(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir := ledgertest.DataDir(t)
 	in := start(t, dir)
 	exec1(t, in.DSN(), `CREATE TABLE kept AS SELECT 1`)
 	db := connect(t, in.DSN())
@@ -206,7 +207,7 @@ func TestOrphanedBackendsDoNotStopTheStart(t *testing.T) {
 
 func TestAPathTooLongForASocketWorks(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(dataDir(t), strings.Repeat("long", 20), strings.Repeat("path", 20))
+	dir := filepath.Join(ledgertest.DataDir(t), strings.Repeat("long", 20), strings.Repeat("path", 20))
 	in := start(t, dir)
 	exec1(t, in.DSN(), `SELECT 1`)
 	if err := in.Stop(t.Context()); err != nil {

@@ -14,7 +14,7 @@ import (
 
 // shared starts or finds the server that all test processes of this user use.
 func shared() (*embedded.Instance, error) {
-	dir, err := SharedDir()
+	dir, err := sharedDir()
 	if err != nil {
 		return nil, err
 	}
@@ -32,9 +32,9 @@ func shared() (*embedded.Instance, error) {
 	return in, use(dir)
 }
 
-// SharedDir is where the shared server lives. Root cannot use its own cache folder:
+// sharedDir is where the shared server lives. Root cannot use its own cache folder:
 // the user that PostgreSQL then runs as may not enter it.
-func SharedDir() (string, error) {
+func sharedDir() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/cache/quittance-test", nil
 	}
@@ -60,6 +60,27 @@ func use(dir string) error {
 	return nil
 }
 
+// DataDir is an empty folder that PostgreSQL's user can reach, for an embedded server.
+// When t ends, the server that runs on it is killed, whoever started it, and the folder
+// is removed.
+func DataDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "quittance-pg-") // t.TempDir is too deep for a socket and closed to that user
+	if err != nil {
+		t.Fatalf("couldn't make a data folder: %v", err)
+	}
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatalf("couldn't open the data folder: %v", err)
+	}
+	t.Cleanup(func() {
+		if in, err := embedded.Find(dir); err == nil {
+			_ = in.Kill()
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return dir
+}
+
 // Private is a PostgreSQL of one test, to be killed and started again.
 type Private struct {
 	t   testing.TB
@@ -71,18 +92,8 @@ type Private struct {
 // database. It costs seconds: only for tests that kill it or change its settings.
 func Server(t testing.TB) *Private {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "quittance-pg-") // t.TempDir is too deep for a socket and closed to PostgreSQL's user
-	if err != nil {
-		t.Fatalf("couldn't make a data folder: %v", err)
-	}
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatalf("couldn't open the data folder: %v", err)
-	}
-	p := &Private{t: t, dir: dir}
-	t.Cleanup(func() {
-		p.Kill()
-		_ = os.RemoveAll(dir)
-	})
+	p := &Private{t: t, dir: DataDir(t)}
+	t.Cleanup(p.Kill)
 	p.Start()
 	return p
 }
