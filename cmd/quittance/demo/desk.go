@@ -113,14 +113,7 @@ func (sc *scene) staff(ctx context.Context) (link, colleague string, err error) 
 
 // crash is the agent's payment, its death, and its refused second start.
 func (sc *scene) crash(ctx context.Context) error {
-	if err := sc.openBank(ctx, 1); err != nil {
-		return err
-	}
-	first, err := sc.startAgent("")
-	if err != nil {
-		return err
-	}
-	payment, err := sc.crashWhenBooked(ctx, first)
+	payment, err := sc.payAndDie(ctx)
 	if err != nil {
 		return err
 	}

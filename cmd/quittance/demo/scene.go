@@ -90,9 +90,16 @@ func (sc *scene) startAgent(hold agent.Point) (*process, error) {
 	return sc.start(fmt.Sprintf("agent-%d.%d", sc.play, sc.starts), env, words...)
 }
 
-// crashWhenBooked kills the agent once the bank has its payment on the disk. The bank
-// withholds its answer, so the agent cannot have gone further.
-func (sc *scene) crashWhenBooked(ctx context.Context, p *process) (payment string, err error) {
+// payAndDie opens a bank that withholds its first answer, and kills the run's first
+// agent once the bank has its payment on the disk: it cannot have gone further.
+func (sc *scene) payAndDie(ctx context.Context) (payment string, err error) {
+	if err := sc.openBank(ctx, 1); err != nil {
+		return "", err
+	}
+	p, err := sc.startAgent("")
+	if err != nil {
+		return "", err
+	}
 	line, err := sc.bank.await(ctx, "booked a payment", func(line string) bool { return strings.HasPrefix(line, "booked ") })
 	if err != nil {
 		return "", errors.Join(err, fmt.Errorf("the agent's last words: %s", p.last()))

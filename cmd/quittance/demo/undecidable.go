@@ -19,14 +19,7 @@ func (sc *scene) undecidable(ctx context.Context) error {
 	if err := sc.withServer(ctx); err != nil {
 		return err
 	}
-	if err := sc.openBank(ctx, 1); err != nil {
-		return err
-	}
-	first, err := sc.startAgent("")
-	if err != nil {
-		return err
-	}
-	payment, err := sc.crashWhenBooked(ctx, first)
+	payment, err := sc.payAndDie(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,6 +86,7 @@ func (sc *scene) refusedStart(ctx context.Context) error {
 // what was found.
 func (sc *scene) decide(ctx context.Context) (client.DecisionAnswer, error) {
 	person := sc.as(sc.admin)
+	defer person.Close()
 	queue, err := person.Queue(ctx, client.QueueFilter{RunID: sc.run()})
 	if err != nil {
 		return client.DecisionAnswer{}, err
@@ -148,6 +142,7 @@ func (sc *scene) released(ctx context.Context, d client.DecisionAnswer) error {
 		return errors.New("the decision has no time of release")
 	}
 	caller := sc.as(sc.token)
+	defer caller.Close()
 	run, err := caller.Run(ctx, sc.run(), 0)
 	if err != nil {
 		return err

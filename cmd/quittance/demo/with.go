@@ -54,7 +54,9 @@ func (sc *scene) withQuittance(ctx context.Context) error {
 
 // claimRun claims the state of the part's run.
 func (sc *scene) claimRun(ctx context.Context, state string) error {
-	run, err := sc.as(sc.token).Run(ctx, sc.run(), 0)
+	caller := sc.as(sc.token)
+	defer caller.Close()
+	run, err := caller.Run(ctx, sc.run(), 0)
 	if err != nil {
 		return err
 	}

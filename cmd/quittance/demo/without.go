@@ -9,14 +9,7 @@ import (
 // withoutQuittance: a crash between the act and the record, and a restart that has to
 // guess.
 func (sc *scene) withoutQuittance(ctx context.Context) error {
-	if err := sc.openBank(ctx, 1); err != nil {
-		return err
-	}
-	first, err := sc.startAgent("")
-	if err != nil {
-		return err
-	}
-	payment, err := sc.crashWhenBooked(ctx, first)
+	payment, err := sc.payAndDie(ctx)
 	if err != nil {
 		return err
 	}
