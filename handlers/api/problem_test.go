@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,15 +17,14 @@ import (
 	"quittance/web"
 )
 
-// Every code that the engine declares must read as a problem; the source is asked, so
-// that a new one cannot be forgotten.
-func TestEveryCodeHasItsDocument(t *testing.T) {
-	t.Parallel()
-	file, err := parser.ParseFile(token.NewFileSet(), "../../reconcile/effects/refusal.go", nil, 0)
+// codesOf reads the constants of a file whose names begin with Code; the source is asked,
+// so that a new one cannot be forgotten.
+func codesOf(t *testing.T, path string) (codes []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := 0
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Code") || len(spec.Values) == 0 {
@@ -34,10 +34,27 @@ func TestEveryCodeHasItsDocument(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found++
+		codes = append(codes, code)
+		return true
+	})
+	if len(codes) < 15 {
+		t.Fatalf("only %d codes found in %s: the test looks in the wrong place", len(codes), path)
+	}
+	return codes
+}
+
+// Every code that the engine declares must read as a problem, by a word that the client
+// knows too.
+func TestEveryCodeHasItsDocument(t *testing.T) {
+	t.Parallel()
+	branched := codesOf(t, "../../client/problem.go")
+	for _, code := range codesOf(t, "../../reconcile/effects/refusal.go") {
 		k, known := kinds[effects.Code(code)]
 		if !known {
 			t.Errorf("%s has no document", code)
+		}
+		if !slices.Contains(branched, code) {
+			t.Errorf("%s cannot be branched on: the client has no constant of it", code)
 		}
 		if k.final && k.retryable {
 			t.Errorf("%s is final and retryable", code)
@@ -45,10 +62,6 @@ func TestEveryCodeHasItsDocument(t *testing.T) {
 		if k.retryAction == client.RetryNewIntent {
 			t.Errorf("%s suggests a fresh key", code)
 		}
-		return true
-	})
-	if found < 15 {
-		t.Errorf("only %d codes found: the test looks in the wrong place", found)
 	}
 }
 
