@@ -2,6 +2,7 @@ package effects
 
 import (
 	"context"
+	"maps"
 
 	store "quittance/ledger/effects"
 	"quittance/ledger/runs"
@@ -67,6 +68,9 @@ func (w *work) apply(ctx context.Context, ops []*prepared, careful bool) error {
 		return err
 	}
 	if err := w.claimsFor(ctx, ops, calls); err != nil {
+		return err
+	}
+	if err := w.loadAttempts(ctx, ops, calls); err != nil {
 		return err
 	}
 	owned, err := w.ownedReferences(ctx, ops, calls, careful)
@@ -140,6 +144,26 @@ func (w *work) loadNamed(ctx context.Context, ops []*prepared, ids []string) ([]
 		}
 	}
 	return calls, w.load(ctx, want)
+}
+
+// loadAttempts reads the attempts in flight that begins of the batch may repeat.
+func (w *work) loadAttempts(ctx context.Context, ops []*prepared, calls []call) error {
+	var ids []string
+	for i, p := range ops {
+		if p.Begin == nil || !p.open() {
+			continue
+		}
+		r := w.names[runName{p.account(), p.runID()}]
+		if x := w.keys[runKey{r.ID, string(calls[i].key[:])}]; x != nil && x.State == InFlight {
+			ids = append(ids, x.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	last, err := store.LastAttempts(ctx, w.tx, ids)
+	maps.Copy(w.last, last)
+	return err
 }
 
 // refuse answers an op with a refusal and takes it out of the batch's work. The

@@ -111,11 +111,7 @@ func (w *work) beginEffect(ctx context.Context, p *prepared, c call, r *run, x *
 				_, err := w.step(x, Event{Kind: KTime}, "interrupted", map[string]string{"by": "begin"}, nil)
 				return paused(r), err
 			}
-			attempts, err := store.LastAttempts(ctx, w.tx, []string{x.ID})
-			if err != nil {
-				return nil, err
-			}
-			last = attempts[x.ID]
+			last = w.last[x.ID]
 			ev.SameLease = last.Epoch == r.Epoch
 			ev.SameAttempt = last.AttemptID == p.Begin.AttemptID
 		case Cleared:
@@ -232,6 +228,7 @@ func (w *work) newAttempt(x *effect, t *policy.Tool, r *run, id string) store.At
 		Effect: x.ID, Number: x.Attempts, Fence: x.Fence, AttemptID: id, Epoch: r.Epoch, BegunAt: ledger.At(w.now), Deadline: x.Deadline,
 	}
 	w.attempts = append(w.attempts, a)
+	w.last[x.ID] = a
 	return a
 }
 

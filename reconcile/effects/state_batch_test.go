@@ -49,3 +49,27 @@ func TestTwoMovesInOneTransaction(t *testing.T) {
 		}
 	})
 }
+
+// A client that sends one begin twice in a batch, its first answer being unsure, gets
+// the same answer twice.
+func TestABeginTwiceInABatchIsTheSameAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fastRelease)
+	l := w.open("a", "pod-1")
+	begin := func(attempt string) effects.Op {
+		return effects.Op{Begin: &effects.Begin{Account: w.account, RunID: l.RunID, Lease: l.Token, AttemptID: attempt, Tool: "send_payment", Arguments: []byte(invoice)}}
+	}
+	a, err := w.Apply(t.Context(), []effects.Op{begin("x"), begin("x"), begin("y")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if b := a[i].Begin; b == nil || b.Do != "proceed" || b.Fence != 1 || b.EffectID != a[0].Begin.EffectID || b.PerformWithin <= 0 {
+			t.Errorf("answer %d: %+v %v", i, b, a[i].Refusal)
+		}
+	}
+	w.wantRefusal(a[2], effects.CodeInFlight)
+	if v := w.effect(a[0].Begin.EffectID); len(v.Attempts) != 1 {
+		t.Errorf("%d attempts, want 1", len(v.Attempts))
+	}
+}

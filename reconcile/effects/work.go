@@ -31,7 +31,8 @@ type work struct {
 	names   map[runName]*run
 	effects map[string]*effect
 	keys    map[runKey]*effect
-	claims  map[string]string // holders of the claims that are locked
+	claims  map[string]string        // holders of the claims that are locked
+	last    map[string]store.Attempt // of effects in flight that a begin names
 
 	batch          store.Batch
 	attempts       []store.Attempt
@@ -84,7 +85,7 @@ func (e *Engine) work(ctx context.Context, tx *ledger.Tx) *work {
 	return &work{
 		e: e, ctx: ctx, tx: tx,
 		runs: map[int64]*run{}, names: map[runName]*run{}, effects: map[string]*effect{}, keys: map[runKey]*effect{},
-		claims: map[string]string{}, settle: map[int64]*run{}, hints: map[string]struct{}{},
+		claims: map[string]string{}, last: map[string]store.Attempt{}, settle: map[int64]*run{}, hints: map[string]struct{}{},
 	}
 }
 
