@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lib/pq"
+
 	"quittance/ledger"
 	"quittance/ledger/ledgertest"
 )
@@ -54,4 +56,45 @@ func TestTransactionsNeedOneConnectionEach(t *testing.T) {
 	}
 	close(start)
 	wg.Wait()
+}
+
+// What PostgreSQL gave up for no fault of ours is run again, on a transaction of its
+// own; anything else is not, and nothing of a failed try is kept.
+func TestATransactionIsRunAgainWhereItMayBe(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		code        pq.ErrorCode
+		fails       int // times that it fails
+		tries, rows int
+	}{
+		"no failure":            {"", 0, 1, 1},
+		"deadlock, once":        {"40P01", 1, 2, 1},
+		"serialisation, thrice": {"40001", 3, 4, 1},
+		"deadlock, for ever":    {"40P01", 99, 5, 0},
+		"unique violation":      {"23505", 1, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := ledgertest.New(t)
+			run(t, db.Pool(), `CREATE TABLE tried (n int)`)
+			tries := 0
+			err := db.InTx(t.Context(), func(ctx context.Context, tx *ledger.Tx) error {
+				tries++
+				if _, err := tx.Exec(ctx, `INSERT INTO tried VALUES ($1)`, tries); err != nil {
+					return err
+				}
+				if tries <= c.fails {
+					return fmt.Errorf("couldn't try: %w", &pq.Error{Code: c.code})
+				}
+				return nil
+			})
+			var rows int
+			if err := db.Get(t.Context(), &rows, `SELECT count(*) FROM tried`); err != nil {
+				t.Fatal(err)
+			}
+			if tries != c.tries || rows != c.rows || (err == nil) != (c.rows == 1) {
+				t.Errorf("%d tries, %d rows, %v; want %d and %d", tries, rows, err, c.tries, c.rows)
+			}
+		})
+	}
 }
