@@ -97,13 +97,7 @@ func Start(ctx context.Context, o Options) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := startLocked(ctx, f, o.Settings)
-	if err != nil {
-		_ = lock.Close()
-		return nil, err
-	}
-	in.lock = lock
-	return in, nil
+	return startLocked(ctx, f, lock, o.Settings)
 }
 
 // Find returns the server that runs on dir without owning it: its Stop does
@@ -139,27 +133,27 @@ func Reach(ctx context.Context, o Options) (*Instance, error) {
 		if err != nil {
 			return nil, err
 		}
-		in, err = startLocked(ctx, f, o.Settings)
-		if err != nil {
-			_ = lock.Close()
-			return nil, err
-		}
-		in.lock = lock
-		return in, nil
+		return startLocked(ctx, f, lock, o.Settings)
 	}
 }
 
-func startLocked(ctx context.Context, f folder, settings map[string]string) (*Instance, error) {
+// startLocked keeps the lock for the instance, or frees it when there is none.
+func startLocked(ctx context.Context, f folder, lock *os.File, settings map[string]string) (in *Instance, err error) {
+	defer func() {
+		if err != nil {
+			_ = lock.Close()
+		}
+	}()
 	if err := f.create(ctx, settings); err != nil {
 		return nil, err
 	}
-	in, err := f.launch(ctx)
-	if err != nil {
+	if in, err = f.launch(ctx); err != nil {
 		return nil, err
 	}
 	if err := in.ensureDatabase(ctx); err != nil {
 		return nil, errors.Join(err, in.shutdown(context.WithoutCancel(ctx)))
 	}
+	in.lock = lock
 	return in, nil
 }
 
