@@ -2,7 +2,6 @@ package rules
 
 import (
 	"encoding/json"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +19,6 @@ var (
 // deferred; and every test that carries an id is in its row.
 func TestTrialsAreProvenOrDeferred(t *testing.T) {
 	t.Parallel()
-	root := filepath.Join("..", "..")
 	var trials []struct{ ID, Kind string }
 	text, err := os.ReadFile(filepath.Join(root, "testdata", "cases.json"))
 	if err == nil {
@@ -33,7 +31,7 @@ func TestTrialsAreProvenOrDeferred(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exist := trialTests(t, root)
+	exist := trialTests(t)
 	rows, named := map[string][]string{}, map[string]bool{}
 	for _, row := range trialRow.FindAllStringSubmatch(string(table), -1) {
 		id := row[1]
@@ -71,21 +69,16 @@ func TestTrialsAreProvenOrDeferred(t *testing.T) {
 }
 
 // trialTests are the tests of the tree that carry a trial's id.
-func trialTests(t *testing.T, root string) map[string]bool {
+func trialTests(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
+	files(t, func(path string, text []byte) {
+		if !strings.HasSuffix(path, "_test.go") {
+			return
 		}
-		src, err := os.ReadFile(path)
-		for _, m := range trialFunc.FindAllStringSubmatch(string(src), -1) {
-			found[m[1]] = true
+		for _, m := range trialFunc.FindAllSubmatch(text, -1) {
+			found[string(m[1])] = true
 		}
-		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return found
 }
