@@ -1,7 +1,9 @@
 package policy_test
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,11 +12,10 @@ import (
 	"quittance/reconcile/policy"
 )
 
-// Every example of the documentation is a policy without a mistake, there is one for every
-// kind, and every field is explained.
-func TestTheDocumentedLookupsAreValid(t *testing.T) {
-	t.Parallel()
-	raw, err := os.ReadFile("../../docs/lookups.md")
+// documented are the examples of a page of the documentation, each a policy without a mistake.
+func documented(t *testing.T, page string) (text string, list []*policy.Policy) {
+	t.Helper()
+	raw, err := os.ReadFile("../../docs/" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,14 +26,37 @@ func TestTheDocumentedLookupsAreValid(t *testing.T) {
 		}
 		return "a-secret-of-" + name, true
 	}
-	seen := map[string]bool{}
 	for _, part := range strings.Split(string(raw), "```yaml\n")[1:] {
 		example, _, _ := strings.Cut(part, "```")
-		p, mistakes := policy.LoadIn(in, "lookups.md", []byte(example))
+		p, mistakes := policy.LoadIn(in, page, []byte(example))
 		if err := mistakes.Err(); err != nil {
 			t.Errorf("%v\nin\n%s", err, example)
 			continue
 		}
+		list = append(list, p)
+	}
+	return string(raw), list
+}
+
+func TestTheDocumentedPoliciesAreValid(t *testing.T) {
+	t.Parallel()
+	text, examples := documented(t, "policy.md")
+	if len(examples) != 2 {
+		t.Errorf("%d examples without a mistake, and the page says it of both", len(examples))
+	}
+	for field := range readSchema(t).Properties["tools"].additional().Properties {
+		if !strings.Contains(text, "`"+field+"`") {
+			t.Errorf("%s is not explained", field)
+		}
+	}
+}
+
+// There is an example of every kind of look-up, and every field is explained.
+func TestTheDocumentedLookupsAreValid(t *testing.T) {
+	t.Parallel()
+	text, examples := documented(t, "lookups.md")
+	seen := map[string]bool{}
+	for _, p := range examples {
 		for _, tool := range p.Tools() {
 			seen[tool.Lookup().Kind] = true
 		}
@@ -42,13 +66,21 @@ func TestTheDocumentedLookupsAreValid(t *testing.T) {
 			t.Errorf("no example of %s", kind)
 		}
 	}
-	for _, field := range rules.Fields {
-		if !strings.Contains(string(raw), "`"+field+"`") {
-			t.Errorf("%s is not explained", field)
+	for field, of := range readSchema(t).Properties["tools"].additional().Properties["lookup"].Properties {
+		within, names := "## Fields of every kind", []string{field}
+		if slices.Contains(kinds.Names(), field) {
+			within, names = "## "+field, slices.Collect(maps.Keys(of.Properties))
+		}
+		_, section, found := strings.Cut(text, "\n"+within+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		for _, name := range names {
+			if !found || !strings.Contains(section, "`"+name+"`") && !strings.Contains(section, name+": ") {
+				t.Errorf("%s is not explained under %q", name, within)
+			}
 		}
 	}
 	for _, field := range rules.EffectFields() {
-		if !strings.Contains(string(raw), "`"+field+"`") {
+		if !strings.Contains(text, "`"+field+"`") {
 			t.Errorf("effect.%s is not explained", field)
 		}
 	}

@@ -14,6 +14,7 @@ tools:
   a: {mode: observe}
   b: {on_unknown: same_key, vendor_key: {life: 24h}, lands_within: 10m}
   c: {}
+  d: {business_key: "{n}", lookup: {worker: {}}}
 `))
 	if p == nil {
 		t.Fatal(mistakes)
@@ -21,6 +22,7 @@ tools:
 	want := []string{
 		"tools.a.mode: observe is not acted upon yet; the tool is enforced",
 		"tools.b.on_unknown: same_key is not acted upon yet; the run pauses",
+		"tools.d.lookup: look-ups are not asked yet; the tool counts as blind",
 	}
 	if got := p.NotYet(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
