@@ -173,7 +173,7 @@ func (c *conditions) counts(r Read, moment time.Time) bool {
 	view, ok := c.view(r)
 	begun, known := c.q.begun()
 	return ok && known && r.Whole && r.Source == c.t.Digest && len(r.Saw) == 0 &&
-		!r.AskedAt.Before(moment) && !view.Before(moment) &&
+		!view.Before(moment) && // and so is r.AskedAt: no view reaches further
 		c.t.KeptFor != nil && r.AskedAt.Before(begun.Add(*c.t.KeptFor))
 }
 

@@ -28,7 +28,7 @@ func question() lookup.Question {
 		Effect: "e", BusinessKey: "K", VendorKey: "qt_k", LandsWithin: ptr(time.Duration(lands)),
 		Attempts: []lookup.Attempt{{Begun: begun, Deadline: noon}},
 		AskedAt:  noon.Add(time.Hour),
-		Owned:    map[string]string{"others": "e2", "refused": ""},
+		Owned:    map[string]string{"others": "e2", "refused": "", "": "e3"}, // a record without a name is nobody's
 	}
 }
 
@@ -205,12 +205,38 @@ func TestNotTakenNeedsEverything(t *testing.T) {
 	}
 }
 
+// The canary is asked for exactly where absence may be proven.
+func TestWhatIsAbsent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		hits []lookup.Hit
+		want bool
+	}{
+		{nil, true},
+		{[]lookup.Hit{{Reference: "others"}, {Reference: "refused"}, {Reference: "tr_1", Never: true}}, true},
+		{[]lookup.Hit{{Reference: "others"}, {Reference: "tr_1"}}, false},
+		{[]lookup.Hit{{Reference: "tr_1", Possible: true}}, false},
+		{[]lookup.Hit{{}}, false},
+	} {
+		q := question()
+		if got := q.Absent(&lookup.Seen{Hits: c.hits, Complete: true}); got != c.want {
+			t.Errorf("%+v: %v", c.hits, got)
+		}
+		if q.Absent(&lookup.Seen{Hits: c.hits}) {
+			t.Errorf("%+v, half read", c.hits)
+		}
+	}
+}
+
 // The zero value of everything, and of each part, proves nothing.
 func TestNothingIsInconclusive(t *testing.T) {
 	t.Parallel()
+	never, found := question(), nothing() // asked at no time
+	never.AskedAt, found.Hits = time.Time{}, []lookup.Hit{hit()}
 	for i, a := range []lookup.Answer{
 		{},
 		lookup.Judge(lookup.Question{}, lookup.Terms{}, lookup.Seen{}, nil),
+		lookup.Judge(never, terms(), found, nil),
 		lookup.Judge(question(), terms(), lookup.Seen{}, []lookup.Read{good(noon.Add(30 * time.Minute))}),
 		lookup.Judge(question(), lookup.Terms{}, nothing(), []lookup.Read{good(noon.Add(30 * time.Minute))}),
 		lookup.Judge(lookup.Question{}, terms(), nothing(), []lookup.Read{good(noon.Add(30 * time.Minute))}),
