@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
 
 	"quittance/ledger"
 	"quittance/ledger/ledgertest"
@@ -63,7 +64,7 @@ func TestTransactionsNeedOneConnectionEach(t *testing.T) {
 func TestATransactionIsRunAgainWhereItMayBe(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		code        pq.ErrorCode
+		code        pqerror.Code
 		fails       int // times that it fails
 		tries, rows int
 	}{
