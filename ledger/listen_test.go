@@ -48,22 +48,27 @@ func TestASlowReaderIsToldToReread(t *testing.T) {
 	want(t, other, ledger.Event{Channel: "runs", Payload: "last"})
 	want(t, events, ledger.Event{Reread: true})
 	seen := 0
-	for e := range events {
-		if e.Reread {
-			break
-		}
+	for e := next(t, events); !e.Reread; e = next(t, events) {
 		seen++
 	}
 	if seen >= sent {
 		t.Fatalf("all %d hints fitted the buffer, so this test proves nothing", seen)
 	}
-	notify(t, db, "runs", "again")
-	for e := range events {
-		if e.Payload == "again" {
-			return
+	// Hints of the 2,000 may still come in and fill the buffer once more, so that one of
+	// these is stood in for by a Reread: it is sent until one gets through.
+	eventually(t, func(ctx context.Context) bool {
+		notify(t, db, "runs", "again")
+		for {
+			select {
+			case e := <-events:
+				if e.Payload == "again" {
+					return true
+				}
+			default:
+				return false
+			}
 		}
-	}
-	t.Error("the reader does not hear what is sent after its Reread")
+	})
 }
 
 func TestListenEndsWithItsContext(t *testing.T) {
@@ -104,13 +109,19 @@ func notify(t *testing.T, db *ledger.DB, channel, payload string) {
 
 func want(t *testing.T, events <-chan ledger.Event, want ledger.Event) {
 	t.Helper()
+	if e := next(t, events); e != want {
+		t.Fatalf("event %+v, want %+v", e, want)
+	}
+}
+
+func next(t *testing.T, events <-chan ledger.Event) ledger.Event {
+	t.Helper()
 	select {
 	case e := <-events:
-		if e != want {
-			t.Fatalf("event %+v, want %+v", e, want)
-		}
+		return e
 	case <-time.After(20 * time.Second):
-		t.Fatalf("no event, want %+v", want)
+		t.Fatal("no event")
+		panic("unreachable")
 	}
 }
 
