@@ -57,21 +57,11 @@ func (w *work) rekey(ctx context.Context, list []rekeyed) error {
 	return nil
 }
 
-// outranks orders effects that come to share a business key only afterwards: what may
-// have taken effect comes before what may yet begin, and that before what is held; of
-// equals the latest comes first. An allow does not count: the person who gave it knew
+// outranks orders effects that come to share a business key only afterwards, by their
+// states; of equals the latest comes first. An allow does not count: the person who gave it knew
 // nothing of the others.
 func (x *effect) outranks(y *effect) bool {
-	rank := func(e *effect) int {
-		switch e.State {
-		case Held:
-			return 0
-		case Cleared:
-			return 1
-		}
-		return 2
-	}
-	if a, b := rank(x), rank(y); a != b {
+	if a, b := claimRank(x.State), claimRank(y.State); a != b {
 		return a > b
 	}
 	if !x.OpenedAt.Equal(y.OpenedAt.Time) {

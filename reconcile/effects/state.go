@@ -287,3 +287,29 @@ func HoldsClaim(f Facts, callClaim bool) bool {
 	}
 	return true
 }
+
+// PausesRun tells whether an effect keeps its run paused: it is interrupted or held,
+// decided and not released yet, or in a contradiction that nobody acknowledged. The
+// ledger's Blocked says the same in SQL.
+func PausesRun(f Facts, contradicted bool) bool {
+	switch f.State {
+	case Interrupted, Held:
+		return true
+	case Cleared, Taken, Cancelled:
+		return !f.Released || contradicted
+	}
+	return contradicted
+}
+
+// claimRank orders states for effects that come to share a business key only
+// afterwards: what may have taken effect comes before what may yet begin, and that
+// before what is held.
+func claimRank(s State) int {
+	switch s {
+	case Held:
+		return 0
+	case Cleared:
+		return 1
+	}
+	return 2
+}

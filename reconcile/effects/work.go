@@ -227,15 +227,7 @@ func (w *work) move(x *effect, before, after Facts, m Move, edit func(m Move)) e
 }
 
 // needsPerson tells whether an effect keeps its run paused.
-func needsPerson(x *effect) bool {
-	switch x.State {
-	case Interrupted, Held:
-		return true
-	case Cleared, Taken, Cancelled:
-		return !x.Released || x.Contradictions > 0
-	}
-	return x.Contradictions > 0
-}
+func needsPerson(x *effect) bool { return PausesRun(x.facts(), x.Contradictions > 0) }
 
 // wait keeps the time since which a person may be needed; the queue is ordered by it.
 func (w *work) wait(x *effect) {
