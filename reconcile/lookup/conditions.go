@@ -49,8 +49,13 @@ func (c *conditions) nothingFound() Condition {
 	if c.vanished() {
 		return Condition{Name: NothingFound, Why: "An earlier look saw a record that is not shown any more."}
 	}
-	return Condition{Name: NothingFound, Met: c.s.Complete && c.s.Problem == NoProblem, Why: "No record by our key, and none that may be ours."}
+	if !c.allRead() {
+		return Condition{Name: NothingFound, Why: "Nothing was found in what could be read."}
+	}
+	return Condition{Name: NothingFound, Met: true, Why: "No record by our key, and none that may be ours."}
 }
+
+func (c *conditions) allRead() bool { return c.s.Complete && c.s.Problem == NoProblem }
 
 func (c *conditions) authoritative() Condition {
 	if !c.t.AbsenceIsProof {
@@ -60,7 +65,7 @@ func (c *conditions) authoritative() Condition {
 }
 
 func (c *conditions) wholeRead() Condition {
-	if !c.s.Complete || c.s.Problem != NoProblem {
+	if !c.allRead() {
 		return Condition{Name: WholeRead, Why: "Not everything could be read this time."}
 	}
 	return Condition{Name: WholeRead, Met: true, Why: "Everything was read, to the last page."}

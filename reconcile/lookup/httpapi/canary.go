@@ -44,7 +44,7 @@ func readCanary(b *block.Block, u *urlTemplate) *canary {
 			b.Mistake(n, path, "key is missing: the business key of the record that exists")
 		}
 		if text, ok := b.Text(f["url"], path+".url"); ok {
-			checkTarget(b, f["url"], path+".url", text)
+			b.CheckTarget(f["url"], path+".url", text)
 			if u != nil && !onHost(text, u) {
 				b.Mistake(f["url"], path+".url", "must be on the host of the look-up: another host proves nothing about this one")
 			}

@@ -52,7 +52,7 @@ func readOAuth2(b *block.Block, n ast.Node, path string, set *secret.Set) *grant
 		}
 	}
 	g := &grant{secrets: set}
-	if text, ok := b.Text(f["token_url"], path+".token_url"); ok && checkTarget(b, f["token_url"], path+".token_url", text) {
+	if text, ok := b.Text(f["token_url"], path+".token_url"); ok && b.CheckTarget(f["token_url"], path+".token_url", text) {
 		g.tokenURL = text
 	}
 	g.id = secret.Read(b.Reader, f["client_id"], path+".client_id", set)

@@ -69,10 +69,7 @@ func Read(b *block.Block) lookup.Source {
 	s.path = objects[object]
 	if base, ok := b.Text(f["url"], path+".url"); ok {
 		s.base = strings.TrimSuffix(base, "/")
-		u, err := url.Parse(base)
-		if err != nil || u.Host == "" || !b.AllowPrivate && (u.Scheme != "https" || !outbound.PublicName(u.Hostname())) {
-			b.Mistake(f["url"], path+".url", "must be a public https:// address, unless allow_private is true")
-		}
+		b.CheckTarget(f["url"], path+".url", base)
 	}
 	if u, err := url.Parse(s.base); err == nil {
 		s.host = u.Host
