@@ -30,7 +30,6 @@ type BulkOrder struct {
 	Action, Token string
 	Name, Note    string
 	Choices       []Choice
-	Number        string // to be typed, for a large set
 	Typing        string // how the field is labelled
 	Problem       string
 }

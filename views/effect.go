@@ -124,6 +124,7 @@ type Second struct {
 	ReviewURL          string
 	Danger             bool
 	SendBack           string // action
+	Why                string // as it was typed
 	Token, Version     string
 	Problem            string
 }
@@ -136,6 +137,7 @@ type Hold struct {
 	Confirm        string // address of the page that confirms an early verdict, "" for none
 	ConfirmText    string
 	Action         string // of undoing
+	Why            string // as it was typed
 	Token, Version string
 	Problem        string
 	CanUndo        bool

@@ -24,6 +24,5 @@ type Failure struct {
 	Page
 	Heading, Text string
 	RequestID     string
-	Kept          string // that what was typed is kept
 	Back          *Link
 }

@@ -457,49 +457,13 @@ func notice(n *Notice) templ.Component {
 		var templ_7745c5c3_Var22 string
 		templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(n.Text)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/layout.templ`, Line: 95, Col: 11}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/layout.templ`, Line: 94, Col: 16}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, " ")
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		if n.Link != nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "<a href=\"")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			var templ_7745c5c3_Var23 string
-			templ_7745c5c3_Var23, templ_7745c5c3_Err = templruntime.NewAttributeExpression(templ.SafeURL(n.Link.URL)).ResolveURL(ctx)
-			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/layout.templ`, Line: 97, Col: 39}
-			}
-			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var23)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "\">")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			var templ_7745c5c3_Var24 string
-			templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(n.Link.Text)
-			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/layout.templ`, Line: 97, Col: 55}
-			}
-			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "</a>")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "</span></p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "</span></p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -524,7 +488,7 @@ func keys() templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<dialog class=\"keys\" id=\"keys\" aria-labelledby=\"keys-title\"><h2 id=\"keys-title\">Keys</h2><dl><div><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>next, previous row</dd></div><div><dt><kbd>Enter</kbd></dt><dd>open the row</dd></div><div><dt><kbd>x</kbd></dt><dd>choose the row</dd></div><div><dt><kbd>t</kbd></dt><dd>it took effect: write why</dd></div><div><dt><kbd>n</kbd></dt><dd>it did not: go to the two choices</dd></div><div><dt><kbd>l</kbd></dt><dd>looked, cannot tell yet</dd></div><div><dt><kbd>/</kbd></dt><dd>search</dd></div><div><dt><kbd>g</kbd> then <kbd>q</kbd> <kbd>d</kbd> <kbd>r</kbd> <kbd>a</kbd></dt><dd>queue, decided, runs, audit</dd></div><div><dt><kbd>u</kbd></dt><dd>undo: go to its form</dd></div><div><dt><kbd>Ctrl</kbd> <kbd>Enter</kbd></dt><dd>send the form you are in (or <kbd>⌘</kbd>)</dd></div><div><dt><kbd>?</kbd></dt><dd>this list</dd></div></dl><form method=\"dialog\"><button class=\"btn\">Close</button></form></dialog>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "<dialog class=\"keys\" id=\"keys\" aria-labelledby=\"keys-title\"><h2 id=\"keys-title\">Keys</h2><dl><div><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>next, previous row</dd></div><div><dt><kbd>Enter</kbd></dt><dd>open the row</dd></div><div><dt><kbd>x</kbd></dt><dd>choose the row</dd></div><div><dt><kbd>t</kbd></dt><dd>it took effect: write why</dd></div><div><dt><kbd>n</kbd></dt><dd>it did not: go to the two choices</dd></div><div><dt><kbd>l</kbd></dt><dd>looked, cannot tell yet</dd></div><div><dt><kbd>/</kbd></dt><dd>search</dd></div><div><dt><kbd>g</kbd> then <kbd>q</kbd> <kbd>d</kbd> <kbd>r</kbd> <kbd>a</kbd> <kbd>t</kbd></dt><dd>queue, decided, runs, audit, tools</dd></div><div><dt><kbd>u</kbd></dt><dd>undo: go to its form</dd></div><div><dt><kbd>Ctrl</kbd> <kbd>Enter</kbd></dt><dd>send the form you are in (or <kbd>⌘</kbd>)</dd></div><div><dt><kbd>?</kbd></dt><dd>this list</dd></div></dl><form method=\"dialog\"><button class=\"btn\">Close</button></form></dialog>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -29,7 +29,6 @@ type NavItem struct {
 type Notice struct {
 	Kind string // "ok" | "warn" | "bad"
 	Text string
-	Link *Link
 }
 
 // Link leads somewhere.
@@ -42,8 +41,11 @@ type Time struct {
 	UTC  string // for hovering
 }
 
-// Money is an amount. Whole and Rest are apart so that a column of them can be aligned.
-type Money struct{ Value, Code string }
+// Money is an amount.
+type Money struct {
+	Value, Code string
+	Unsent      bool // asked for, and not sent: shown struck
+}
 
 // Text is text from outside, cut into pieces: what would be invisible or misleading is
 // a marked piece.
@@ -55,7 +57,7 @@ type Piece struct{ Text, Mark string }
 
 // State is a state as word, shape and colour.
 type State struct {
-	Kind string // "unknown" | "held" | "ok" | "danger" | "info" | "plain"
+	Kind string // "unknown" | "held" | "ok" | "danger" | "info" | "stop" | "plain"
 	Word string
 }
 

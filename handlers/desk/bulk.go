@@ -178,7 +178,7 @@ func (d *Desk) bulkRows(r *request, b desk.Bulk, excluded bool, total int) (out 
 
 func orderForm(r *request, b desk.Bulk, o bulk.Order, n int, problem string) *views.BulkOrder {
 	f := &views.BulkOrder{
-		Action: "/bulk/" + b.ID + "/order", Token: r.session.FormToken(), Name: o.Name, Note: o.Note, Problem: problem, Number: fmt.Sprint(n),
+		Action: "/bulk/" + b.ID + "/order", Token: r.session.FormToken(), Name: o.Name, Note: o.Note, Problem: problem,
 		Typing: fmt.Sprintf("To send again, type the number: %d", n),
 		Choices: []views.Choice{
 			{Value: "taken", Title: "Yes, all of them took effect", Next: "They stay. The agents go on with an empty result."},

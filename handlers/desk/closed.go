@@ -26,6 +26,9 @@ func (d *Desk) closedList(r *request, f filter) error {
 		return err
 	}
 	from, to, problem := f.days()
+	if f.words+f.agent+f.run+f.key+f.state+f.age+f.currency+f.least+f.most != "" {
+		problem = "What is closed is found by how, by tool and by day; clear the rest."
+	}
 	view.Filter.Problem = problem
 	cf := desk.ClosedFilter{By: f.closed, Tool: f.tool, From: from, To: to, After: parsePlace(f.cursor), Limit: pageRows + 1}
 	if cf.By == "any" {
@@ -66,9 +69,14 @@ func closedRow(r *request, x desk.Closed) views.QueueRow {
 	}
 	return views.QueueRow{
 		ID: x.ID, URL: effectURL(x.ID), Version: whole(x.Version), What: line(x.Summary), Tool: name(x.Tool), Agent: name(x.Agent),
-		Run: name(x.RunID), RunFull: x.RunID, State: stateOf(x.State, x.Why, false), Known: line(how),
-		Amount: amountOf(x.Amount, x.Currency, x.Decimals), Waiting: r.at(x.ChangedAt).Text, Since: r.at(x.ChangedAt),
+		Run: name(x.RunID), RunFull: x.RunID, State: closedState(x), Known: line(how),
+		Amount: unsent(amountOf(x.Amount, x.Currency, x.Decimals), x.Same), Waiting: r.at(x.ChangedAt).Text, Since: r.at(x.ChangedAt),
 	}
+}
+
+// closedState is the badge of a row that tells beside it when it is to be confirmed.
+func closedState(x desk.Closed) views.State {
+	return standing{state: x.State, why: x.Why, same: x.Same}.badge()
 }
 
 func amountOf(atomic, currency string, decimals int) *views.Money {

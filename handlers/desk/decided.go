@@ -48,7 +48,7 @@ func decidedRows(r *request, rows []desk.Closed, path string, later bool, when f
 		}
 		out = append(out, views.DecidedRow{
 			URL: effectURL(x.ID), What: line(x.Summary), Sub: line(x.Tool + " · " + x.Agent + " · " + cutText(x.RunID, nameShown)),
-			State: stateOf(x.State, x.Why, false), How: line(how), Amount: amountOf(x.Amount, x.Currency, x.Decimals),
+			State: closedState(x), How: line(how), Amount: unsent(amountOf(x.Amount, x.Currency, x.Decimals), x.Same),
 			Release: when(r.clock, x), At: r.at(x.ChangedAt),
 		})
 	}

@@ -79,8 +79,8 @@ func (d *Desk) showEffect(r *request, status int, s subject, p problems) error {
 		return err
 	}
 	e := views.Effect{
-		Page: page, ID: s.EffectID, Version: whole(s.Version), What: show(s.Summary, 2000, false), Amount: amount(s.Amount),
-		State: stateOf(s.State, s.Why, s.contradicted()), Lead: lead(r, s), Line: events, Zone: r.zone.String(),
+		Page: page, ID: s.EffectID, Version: whole(s.Version), What: show(s.Summary, 2000, false), Amount: unsent(amount(s.Amount), s.SameAs != ""),
+		State: s.standing(r.now).badge(), Lead: lead(r, s), Line: events, Zone: r.zone.String(),
 		Crumbs: []views.Link{{Text: "Queue", URL: "/"}, {Text: cutText(s.RunID, nameShown), URL: fmt.Sprintf("/runs/%d", s.run)}},
 		Facts:  facts(s), Warnings: warnings(s), CanAct: r.may(decider),
 		Arguments: code(s.Arguments, effectURL(s.EffectID)+"/arguments.json"),
@@ -124,7 +124,7 @@ func (d *Desk) line(ctx context.Context, r *request, s subject) ([]views.Event, 
 	if err != nil {
 		return nil, err
 	}
-	run, err := desk.EventsOfRun(ctx, d.db, s.run, "", 200)
+	run, err := desk.EventsOfRun(ctx, d.db, s.run, 200)
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +134,12 @@ func (d *Desk) line(ctx context.Context, r *request, s subject) ([]views.Event, 
 // contradicted tells whether an incident is open.
 func (s subject) contradicted() bool {
 	return slices.ContainsFunc(s.Contradictions, func(c effects.ContradictionView) bool { return c.AcknowledgedAt.IsZero() })
+}
+
+func (s subject) standing(now time.Time) standing {
+	return standing{
+		state: s.State, why: s.Why, contradicted: s.contradicted(), second: s.Proposal != nil, confirm: s.Early && !s.Moment.After(now), same: s.SameAs != "",
+	}
 }
 
 // lead says in a sentence who asked for it and when.
@@ -299,7 +305,7 @@ func warnings(s subject) (list []string) {
 
 func overlap(r *request, s subject, o effects.OverlapView) views.Overlap {
 	v := views.Overlap{
-		URL: effectURL(o.EffectID), Run: cutText(o.RunID, nameShown), Opened: r.at(o.OpenedAt).Text, State: stateOf(o.State, "", false),
+		URL: effectURL(o.EffectID), Run: cutText(o.RunID, nameShown), Opened: r.at(o.OpenedAt).Text, State: standing{state: o.State}.badge(),
 		Amount: amount(o.Amount), Holds: o.Owner,
 	}
 	v.Differences, v.Same = differences(s.Arguments, o.Arguments)

@@ -42,7 +42,7 @@ func (d *Desk) addFile(r *request) error {
 	}
 	// The file first: evidence that names a file which is not there would be worse than a
 	// file that nothing names.
-	if err := desk.KeepAttachment(r.ctx(), d.db, a); err != nil {
+	if err := desk.AddAttachment(r.ctx(), d.db, a); err != nil {
 		return err
 	}
 	_, err = d.engine.AddEvidence(r.ctx(), r.person(), effects.AddEvidence{

@@ -170,29 +170,53 @@ func fromRun(v effects.EffectView, log []desk.Event) (lines []told) {
 	return lines
 }
 
-// fromRefusals puts repeats together: a queue may redeliver a run a hundred times.
+// fromRefusals tells repeats in one line, with the last of them: a queue may redeliver a
+// run a hundred times, to a worker of another name each.
 func fromRefusals(list []effects.RefusedView, c clock) (lines []told) {
-	for i := 0; i < len(list); {
-		j := i
-		for j < len(list) && list[j].Call == list[i].Call && list[j].Worker == list[i].Worker && list[j].At.Sub(list[i].At) < time.Hour {
-			j++
+	type kind struct{ call, reason string }
+	var order []kind
+	alike := map[kind][]effects.RefusedView{}
+	for _, x := range list {
+		k := kind{x.Call, x.Reason}
+		if alike[k] == nil {
+			order = append(order, k)
 		}
-		what := "A start of the run was refused"
-		if list[i].Call == "begin" {
-			what = "A begin was refused"
-		}
-		if list[i].Worker != "" {
-			what += ", asked by " + list[i].Worker
-		}
-		l := told{at: list[i].At, kind: "plain", title: what, detail: strings.ReplaceAll(list[i].Reason, "_", " ")}
-		if n := j - i; n > 1 {
-			l.title += fmt.Sprintf(", %d times", n)
-			l.detail += ", last at " + c.at(list[j-1].At).Text
-		}
-		lines = append(lines, l)
-		i = j
+		alike[k] = append(alike[k], x)
+	}
+	for _, k := range order {
+		lines = append(lines, ofRefusals(alike[k], c))
 	}
 	return lines
+}
+
+// workersShown is how many workers a line about refusals names.
+const workersShown = 3
+
+// ofRefusals tells refusals of one call for one reason, oldest first.
+func ofRefusals(list []effects.RefusedView, c clock) told {
+	first, last := list[0], list[len(list)-1]
+	one, many := "A start of the run was refused", "%d starts of the run were refused"
+	if first.Call == "begin" {
+		one, many = "A begin was refused", "%d begins were refused"
+	}
+	l := told{at: first.At, kind: "plain", title: one, detail: strings.ReplaceAll(first.Reason, "_", " ")}
+	if len(list) > 1 {
+		l.title = fmt.Sprintf(many, len(list))
+		l.detail += ", the last at " + c.at(last.At).Text
+	}
+	var workers []string
+	for _, x := range list {
+		if x.Worker != "" && !slices.Contains(workers, x.Worker) {
+			workers = append(workers, x.Worker)
+		}
+	}
+	if n := len(workers) - workersShown; n > 0 {
+		workers = append(workers[:workersShown], fmt.Sprintf("%d more", n))
+	}
+	if len(workers) > 0 {
+		l.detail += ", asked by " + strings.Join(workers, ", ")
+	}
+	return l
 }
 
 func ofEvidence(e effects.EvidenceView, c clock) told {

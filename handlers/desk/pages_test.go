@@ -145,3 +145,71 @@ func TestQueueFilters(t *testing.T) {
 		t.Errorf("a made-up cursor: %s", text)
 	}
 }
+
+var (
+	badgeOf = regexp.MustCompile(`(?s)<span class="state is-[a-z]+">.*?</svg>\s*([^<]+?)\s*</span>`)
+	struck  = regexp.MustCompile(`<s class="money">.*?1,118\.01`)
+)
+
+// TestABadgeSaysTheSameEverywhere: an effect's row and its own page have one word for
+// how it stands.
+func TestABadgeSaysTheSameEverywhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.scene()
+	v := w.signedIn("vera")
+	list := v.get("/").body
+	for name, want := range map[string]string{
+		"contradicted": "Contradiction", "second": "Second person", "held": "Held, not started", "payment": "Not known",
+	} {
+		_, row, _ := strings.Cut(list, `data-row="`+m[name]+`"`)
+		_, page, _ := strings.Cut(v.get("/effects/"+m[name]).body, "<h1>")
+		for where, html := range map[string]string{"row": row, "page": page} {
+			if b := badgeOf.FindStringSubmatch(html); b == nil || b[1] != want {
+				t.Errorf("%s, %s: %q, want %q", name, where, b, want)
+			}
+		}
+	}
+}
+
+// TestTheSameAsAnotherIsNoSecondPayment: its amount is struck wherever it stands.
+func TestTheSameAsAnotherIsNoSecondPayment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.scene()
+	w.decide(w.petra, effects.Decide{EffectID: m["held"], Verdict: effects.VerdictSameAs, SameAs: w.effect(m["held"]).Overlaps[0].EffectID})
+	v := w.signedIn("vera")
+	for _, path := range []string{"/effects/" + m["held"], "/decided", "/?closed=person", "/runs/" + w.runOf(m["held"])} {
+		if a := v.get(path); !struck.MatchString(a.body) || !strings.Contains(a.text(), "Same as another") {
+			t.Errorf("%s shows it as a payment", path)
+		}
+	}
+	if struck.MatchString(v.get("/effects/" + m["payment"]).body) {
+		t.Error("a payment is struck")
+	}
+}
+
+// TestAListHoldsWhatItsFilterSays: it never shows a filter that it did not apply.
+func TestAListHoldsWhatItsFilterSays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, tool := range []string{"send_payment", "send_email"} {
+		_, id := w.begun("run-"+tool, tool, `{"to":"`+tool+`","subject":"x","vendor":"`+tool+`","invoice":"1","amount":"1.00","currency":"USD"}`)
+		w.finish(id, "taken", "")
+	}
+	v := w.signedIn("vera")
+	if text := v.get("/?closed=agent&tool=send_email").text(); !strings.Contains(text, "to send_email") || strings.Contains(text, "to send_payment") {
+		t.Errorf("closed by agents, of one tool: %s", text)
+	}
+	if text := v.get("/?closed=agent&from=2020-01-01&to=2020-01-02").text(); !strings.Contains(text, "Nothing was closed like that") {
+		t.Errorf("closed by agents, years ago: %s", text)
+	}
+	if a := v.get("/?closed=agent&run=run-send_email"); a.status != 422 || !strings.Contains(a.text(), "clear the rest") {
+		t.Errorf("closed, by what cannot be filtered: %d", a.status)
+	}
+	for _, odd := range []string{"/runs?run=%00", "/runs?agent=%ff", "/audit?subject=%00&zone=%00", "/?q=%00", "/runs?cursor=%00"} {
+		if a := v.get(odd); a.status >= 500 {
+			t.Errorf("%s: %d", odd, a.status)
+		}
+	}
+}

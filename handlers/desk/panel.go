@@ -123,6 +123,9 @@ func (d *Desk) secondPanel(r *request, s subject, p problems, can bool) *views.S
 		Own: r.session.Person.ID == x.PersonID, Danger: x.Verdict == "not_taken" || x.Verdict == "allow", Next: d.nextText(s, x.Verdict),
 		Token: r.session.FormToken(), Version: whole(s.Version), Problem: p.second,
 	}
+	if p.second != "" {
+		v.Why = r.form.Text("note")
+	}
 	if can {
 		v.ReviewURL = effectURL(s.EffectID) + "/confirm?second=yes"
 		v.SendBack = effectURL(s.EffectID) + "/send-back"
@@ -152,6 +155,9 @@ func (d *Desk) holdPanel(r *request, s subject, p problems, can bool) *views.Hol
 	h := &views.Hold{
 		Title: "Decided: " + verdictText(verdictOf(s)), Action: effectURL(s.EffectID) + "/undo", Token: r.session.FormToken(),
 		Version: whole(s.Version), Problem: p.undo, CanUndo: can && s.DecidedBy != "vendor_key",
+	}
+	if p.undo != "" {
+		h.Why = r.form.Text("note")
 	}
 	who := decidedBy(s.DecidedBy)
 	if x := lastDecision(s); x != nil && x.Person != "" {
@@ -233,7 +239,7 @@ func firstOfTwo(s subject, decided *effects.DecisionView) (first string) {
 }
 
 func closedPanel(r *request, s subject) *views.Closed {
-	c := &views.Closed{State: stateOf(s.State, s.Why, false), How: capital("closed " + decidedBy(s.DecidedBy)), At: r.at(s.ReleaseAt)}
+	c := &views.Closed{State: standing{state: s.State, why: s.Why, same: s.SameAs != ""}.badge(), How: capital("closed " + decidedBy(s.DecidedBy)), At: r.at(s.ReleaseAt)}
 	if x := lastDecision(s); x != nil && s.DecidedBy != "agent" {
 		c.At, c.Note = r.at(x.At), note(x.Note)
 		if x.Person != "" {
@@ -253,6 +259,9 @@ func (d *Desk) contradictionPanel(r *request, s subject, p problems, can bool) *
 	c := &views.Contradiction{
 		Text:   "What was seen disagrees with what was decided. Nothing is overwritten: look, and say what it was.",
 		Action: effectURL(s.EffectID) + "/acknowledge", Token: r.session.FormToken(), Version: whole(s.Version), Problem: p.contradiction, CanAct: can,
+	}
+	if p.contradiction != "" {
+		c.Note = r.form.Text("note")
 	}
 	for _, x := range s.Contradictions {
 		if x.AcknowledgedAt.IsZero() {

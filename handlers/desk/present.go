@@ -22,6 +22,15 @@ func amount(a *money.Amount) *views.Money {
 	return &views.Money{Value: value, Code: code}
 }
 
+// unsent strikes the amount of an effect that is the same as another: it is asked for
+// here, and leaves there.
+func unsent(m *views.Money, same bool) *views.Money {
+	if m != nil {
+		m.Unsent = same
+	}
+	return m
+}
+
 func whole(n int64) string { return strconv.FormatInt(n, 10) }
 
 // wholeSeconds rounds up: earlier would be too early.
@@ -29,12 +38,29 @@ func wholeSeconds(d time.Duration) string {
 	return strconv.Itoa(int((d + time.Second - 1) / time.Second))
 }
 
-// stateOf is an effect's state in a word and a shape.
-func stateOf(state, why string, contradicted bool) views.State {
-	if contradicted {
+// standing is how an effect stands, as far as its badge tells.
+type standing struct {
+	state, why   string
+	contradicted bool // an incident is open
+	second       bool // a verdict waits for a second person
+	confirm      bool // decided too early, and to be confirmed by now
+	same         bool // as another effect: nothing was sent for it
+}
+
+// badge is the most pressing thing to say of an effect, as a word and a shape: the same
+// in every list and on its own page.
+func (s standing) badge() views.State {
+	switch {
+	case s.contradicted:
 		return views.State{Kind: "danger", Word: "Contradiction"}
+	case s.second:
+		return views.State{Kind: "held", Word: "Second person"}
+	case s.confirm:
+		return views.State{Kind: "info", Word: "To confirm"}
+	case s.same:
+		return views.State{Kind: "plain", Word: "Same as another"}
 	}
-	switch state {
+	switch s.state {
 	case "in_flight":
 		return views.State{Kind: "info", Word: "In flight"}
 	case "interrupted":
@@ -42,7 +68,7 @@ func stateOf(state, why string, contradicted bool) views.State {
 	case "held":
 		return views.State{Kind: "held", Word: "Held, not started"}
 	case "cleared":
-		switch why {
+		switch s.why {
 		case "allowed":
 			return views.State{Kind: "info", Word: "Allowed"}
 		case "same_key":
@@ -56,7 +82,7 @@ func stateOf(state, why string, contradicted bool) views.State {
 	case "cancelled":
 		return views.State{Kind: "stop", Word: "Cancelled"}
 	}
-	return views.State{Kind: "plain", Word: state}
+	return views.State{Kind: "plain", Word: s.state}
 }
 
 // decidedBy says how an effect was closed; the ways are told apart for ever.

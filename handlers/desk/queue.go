@@ -146,28 +146,14 @@ func figures(s effects.QueueSums, filtered bool) views.Figures {
 func queueRow(r *request, x effects.QueueItem) views.QueueRow {
 	row := views.QueueRow{
 		ID: x.EffectID, URL: effectURL(x.EffectID), Version: whole(x.Version), What: line(x.Summary), Tool: name(x.Tool), Agent: name(x.Agent),
-		Run: name(x.RunID), RunFull: x.RunID, State: queueState(x), Known: line(x.Known), Amount: amount(x.Amount),
+		Run: name(x.RunID), RunFull: x.RunID, Known: line(x.Known), Amount: amount(x.Amount),
+		State:   standing{state: x.State, why: x.Why, contradicted: x.Contradicted, second: x.SecondWaits, confirm: x.Confirm}.badge(),
 		Waiting: span(x.Waiting), Since: r.at(x.WaitingSince), Overdue: x.Overdue,
 	}
 	if x.BusinessKey != "" && odd(line(x.BusinessKey)) || odd(row.What) {
 		row.Known = append(row.Known, views.Piece{Text: " hidden characters", Mark: "The text holds characters that cannot be seen or that look like others."})
 	}
 	return row
-}
-
-// queueState is the most pressing thing to say of a row.
-func queueState(x effects.QueueItem) views.State {
-	switch {
-	case x.Contradicted:
-		return views.State{Kind: "danger", Word: "Contradiction"}
-	case x.SecondWaits:
-		return views.State{Kind: "held", Word: "Second person"}
-	case x.Confirm:
-		return views.State{Kind: "info", Word: "To confirm"}
-	case x.State == "held":
-		return views.State{Kind: "held", Word: "Held, not started"}
-	}
-	return views.State{Kind: "unknown", Word: "Not known"}
 }
 
 func (d *Desk) emptyQueue(f filter, p views.Page) *views.Empty {

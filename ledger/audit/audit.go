@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quittance/ledger"
+	"quittance/ledger/where"
 )
 
 // Row is one line of the trail. Before and After are JSON, "" where nothing is to be
@@ -56,54 +57,49 @@ type Filter struct {
 
 // Page reads one page, latest first.
 func Page(ctx context.Context, r ledger.Reader, f Filter) ([]Row, error) {
-	where := []string{"true"}
-	var args []any
-	add := func(cond string, arg any) {
-		args = append(args, arg)
-		where = append(where, strings.ReplaceAll(cond, "?", fmt.Sprintf("$%d", len(args))))
-	}
+	var c where.Conds
 	if f.Person != 0 {
-		add("person_id = ?", f.Person)
+		c.Add("person_id = ?", f.Person)
 	}
 	switch {
 	case strings.HasSuffix(f.Action, "."):
-		add("starts_with(action, ?)", f.Action)
+		c.Add("starts_with(action, ?)", f.Action)
 	case f.Action != "":
-		add("action = ?", f.Action)
+		c.Add("action = ?", f.Action)
 	}
 	if f.Outcome != "" {
-		add("outcome = ?", f.Outcome)
+		c.Add("outcome = ?", f.Outcome)
 	}
 	if f.Subject != "" {
-		add("subject = ?", f.Subject)
+		c.Add("subject = ?", f.Subject)
 	}
 	if !f.From.IsZero() {
-		add("at >= ?", f.From)
+		c.Add("at >= ?", f.From)
 	}
 	if !f.To.IsZero() {
-		add("at < ?", f.To)
+		c.Add("at < ?", f.To)
 	}
 	if f.Before != 0 {
-		add("id < ?", f.Before)
+		c.Add("id < ?", f.Before)
 	}
-	args = append(args, f.Limit)
 	var rows []Row
+	limit := c.Arg(f.Limit)
 	err := r.Select(ctx, &rows, `
 		SELECT id, at, COALESCE(person_id, 0) AS person_id, actor, via, action, outcome, subject, COALESCE(before, '') AS before,
 			COALESCE(after, '') AS after, COALESCE(note, '') AS note, COALESCE(request_id, '') AS request_id
-		FROM audit WHERE `+strings.Join(where, " AND ")+` ORDER BY id DESC LIMIT $`+fmt.Sprint(len(args)), args...)
+		FROM audit WHERE `+c.String()+` ORDER BY id DESC LIMIT `+limit, c.Args()...)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read the audit trail: %w", err)
 	}
 	return rows, nil
 }
 
-// DeniedSince counts the lines about the same denied action of the same person since
-// a time, to a hundred: whoever hammers must not fill the disk.
-func DeniedSince(ctx context.Context, r ledger.Reader, person int64, action string, since time.Time) (int, error) {
+// DeniedLately counts the lines about the same denied action of the same person in the
+// last minute, to a hundred: whoever hammers must not fill the disk.
+func DeniedLately(ctx context.Context, r ledger.Reader, person int64, action string) (int, error) {
 	var n int
 	err := r.Get(ctx, &n, `
 		SELECT count(*) FROM (SELECT FROM audit WHERE outcome = 'denied' AND COALESCE(person_id, 0) = $1 AND action = $2
-			AND at > $3 LIMIT 100) AS x`, person, action, since)
+			AND at > clock_timestamp() - interval '1 minute' LIMIT 100) AS x`, person, action)
 	return n, err
 }

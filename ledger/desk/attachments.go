@@ -23,14 +23,16 @@ type Attachment struct {
 }
 
 // AddAttachment keeps a file.
-func AddAttachment(ctx context.Context, tx *ledger.Tx, a Attachment) error {
-	_, err := tx.Exec(ctx, `
-		INSERT INTO attachments (id, effect_id, person_id, name, type, size, digest, content)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, a.ID, a.Effect, a.Person, a.Name, a.Type, a.Size, a.Digest, a.Content)
-	if err != nil {
-		return fmt.Errorf("couldn't keep an attachment: %w", err)
-	}
-	return nil
+func AddAttachment(ctx context.Context, db *ledger.DB, a Attachment) error {
+	return db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+		_, err := tx.Exec(ctx, `
+			INSERT INTO attachments (id, effect_id, person_id, name, type, size, digest, content)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, a.ID, a.Effect, a.Person, a.Name, a.Type, a.Size, a.Digest, a.Content)
+		if err != nil {
+			return fmt.Errorf("couldn't keep an attachment: %w", err)
+		}
+		return nil
+	})
 }
 
 const attachmentColumns = `a.id, a.effect_id, a.person_id, a.name, a.type, a.size, a.digest, a.at, p.name AS person_name`
@@ -53,9 +55,4 @@ func AttachmentOf(ctx context.Context, r ledger.Reader, effect, id string) (a At
 		SELECT `+attachmentColumns+`, a.content FROM attachments a JOIN people p ON p.id = a.person_id
 		WHERE a.effect_id = $1::uuid AND a.id = $2::uuid`, effect, id)
 	return a, err
-}
-
-// KeepAttachment is [AddAttachment] in a transaction of its own.
-func KeepAttachment(ctx context.Context, db *ledger.DB, a Attachment) error {
-	return db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error { return AddAttachment(ctx, tx, a) })
 }

@@ -107,15 +107,6 @@ func BulkByID(ctx context.Context, r ledger.Reader, id string) (b Bulk, err erro
 	return b, err
 }
 
-// Bulks lists the latest sets that were ordered.
-func Bulks(ctx context.Context, r ledger.Reader, n int) ([]Bulk, error) {
-	var rows []Bulk
-	err := r.Select(ctx, &rows, `
-		SELECT `+bulkColumns+` FROM bulks b JOIN people p ON p.id = b.person_id
-		WHERE b.ordered_at IS NOT NULL ORDER BY b.ordered_at DESC LIMIT $1`, n)
-	return rows, err
-}
-
 // BulkRows reads rows of a set in order: those that are left out, or those that are
 // not, behind a place, at most n.
 func BulkRows(ctx context.Context, r ledger.Reader, id string, excluded bool, after, n int) ([]BulkRow, error) {

@@ -3,10 +3,10 @@ package desk
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"quittance/ledger"
+	"quittance/ledger/where"
 )
 
 // Closed is one row of a list of effects that somebody or something has decided.
@@ -26,6 +26,7 @@ type Closed struct {
 	Person      string      `db:"person"` // who decided, when it was a person
 	Note        string      `db:"note"`
 	Reference   string      `db:"reference"`
+	Same        bool        `db:"same"` // as another effect: nothing was sent for it
 	Version     int64       `db:"version"`
 	ReleaseAt   ledger.Time `db:"release_at"`
 	Released    bool        `db:"released"`
@@ -57,82 +58,65 @@ type ClosedFilter struct {
 const closedColumns = `e.id, r.run_id, r.agent, e.tool, COALESCE(e.business_key, '') AS business_key, e.summary,
 	COALESCE(e.amount::text, '') AS amount, COALESCE(e.currency, '') AS currency, COALESCE(e.decimals, 0) AS decimals,
 	e.state, COALESCE(e.why, '') AS why, COALESCE(e.decided_by, '') AS decided_by, COALESCE(p.name, '') AS person,
-	COALESCE(d.note, '') AS note, COALESCE(e.reference, '') AS reference, e.version, e.release_at, e.released, e.early,
-	e.moment, e.used_at, e.changed_at, clock_timestamp() AS now`
+	COALESCE(d.note, '') AS note, COALESCE(e.reference, '') AS reference, e.same_as IS NOT NULL AS same, e.version,
+	e.release_at, e.released, e.early, e.moment, e.used_at, e.changed_at, clock_timestamp() AS now`
 
 const closedJoins = ` JOIN runs r ON r.id = e.run_id LEFT JOIN decisions d ON d.id = e.decision LEFT JOIN people p ON p.id = d.person_id`
 
+// byCond is how something was closed. Constants, not a parameter: a plan made for any
+// value could not use the partial index.
+var byCond = map[string]string{
+	"":      "e.decided_by IN ('late_agent', 'look_up', 'vendor_key', 'person', 'run_closed')",
+	"agent": "e.decided_by = 'agent'", "late_agent": "e.decided_by = 'late_agent'", "look_up": "e.decided_by = 'look_up'",
+	"vendor_key": "e.decided_by = 'vendor_key'", "person": "e.decided_by = 'person'", "run_closed": "e.decided_by = 'run_closed'",
+}
+
 // ClosedPage reads one page.
+//
+// What agents finished is walked from the effect opened last: ids are in the order of
+// time, nearly every effect ends this way, and an index for this list would be paid by
+// every finish.
 func ClosedPage(ctx context.Context, r ledger.Reader, f ClosedFilter) ([]Closed, error) {
-	if f.By == "agent" {
-		return closedByAgent(ctx, r, f)
+	by, known := byCond[f.By]
+	if !known {
+		return nil, nil
 	}
-	where := []string{"e.state IN ('cleared', 'taken', 'failed', 'cancelled')"}
-	var args []any
-	add := func(cond string, list ...any) {
-		for _, a := range list {
-			args = append(args, a)
-			cond = strings.Replace(cond, "?", fmt.Sprintf("$%d", len(args)), 1)
-		}
-		where = append(where, cond)
+	var c where.Conds
+	order := "e.changed_at DESC, e.id DESC"
+	if f.By == "agent" {
+		order = "e.id DESC"
 	}
 	if f.Unused {
 		// The words of the partial index, so that it is used.
-		where = append(where, "e.used_at IS NULL", "e.state IN ('cleared', 'taken', 'cancelled')")
+		c.Add("e.used_at IS NULL AND e.state IN ('cleared', 'taken', 'cancelled')")
+	} else {
+		c.Add("e.state IN ('cleared', 'taken', 'failed', 'cancelled')")
 	}
-	switch f.By {
-	case "":
-		if !f.Unused {
-			where = append(where, "e.decided_by IN ('late_agent', 'look_up', 'vendor_key', 'person', 'run_closed')")
-		}
-	default:
-		// A constant, not a parameter: a plan made for any value could not use the index.
-		where = append(where, map[string]string{
-			"late_agent": "e.decided_by = 'late_agent'", "look_up": "e.decided_by = 'look_up'", "vendor_key": "e.decided_by = 'vendor_key'",
-			"person": "e.decided_by = 'person'", "run_closed": "e.decided_by = 'run_closed'",
-		}[f.By])
-		if where[len(where)-1] == "" {
-			return nil, nil
-		}
+	if f.By != "" || !f.Unused {
+		c.Add(by)
 	}
 	if f.Tool != "" {
-		add("e.tool = ?", f.Tool)
+		c.Add("e.tool = ?", f.Tool)
 	}
 	if !f.From.IsZero() {
-		add("e.changed_at >= ?", f.From)
+		c.Add("e.changed_at >= ?", f.From)
 	}
 	if !f.To.IsZero() {
-		add("e.changed_at < ?", f.To)
+		c.Add("e.changed_at < ?", f.To)
 	}
-	if f.After != nil {
-		add("(e.changed_at, e.id) < (?, ?::uuid)", f.After.At, f.After.ID)
+	switch {
+	case f.After != nil && f.By == "agent":
+		c.Add("e.id < ?::uuid", f.After.ID)
+	case f.After != nil:
+		c.Add("(e.changed_at, e.id) < (?, ?::uuid)", f.After.At, f.After.ID)
 	}
-	args = append(args, f.Limit)
+	limit := c.Arg(f.Limit)
 	var rows []Closed
 	err := r.Select(ctx, &rows, `
 		SELECT `+closedColumns+` FROM effects e`+closedJoins+`
-		WHERE `+strings.Join(where, " AND ")+` ORDER BY e.changed_at DESC, e.id DESC LIMIT $`+fmt.Sprint(len(args)), args...)
+		WHERE `+c.String()+` ORDER BY `+order+` LIMIT `+limit, c.Args()...)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't list what was decided: %w", err)
-	}
-	return rows, nil
-}
-
-// closedByAgent walks the effects from the one opened last: their ids are in the order
-// of time, nearly every effect ends this way, and an index for this list would be paid
-// by every finish.
-func closedByAgent(ctx context.Context, r ledger.Reader, f ClosedFilter) (rows []Closed, err error) {
-	args := []any{f.Limit}
-	where := ""
-	if f.After != nil {
-		args = append(args, f.After.ID)
-		where = " AND e.id < $2::uuid"
-	}
-	err = r.Select(ctx, &rows, `
-		SELECT `+closedColumns+` FROM effects e`+closedJoins+`
-		WHERE e.decided_by = 'agent'`+where+` ORDER BY e.id DESC LIMIT $1`, args...)
-	if err != nil {
-		return nil, fmt.Errorf("couldn't list what agents finished: %w", err)
 	}
 	return rows, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quittance/ledger"
+	"quittance/ledger/where"
 )
 
 // Run is one row of the list of runs.
@@ -48,32 +49,24 @@ const runColumns = `r.id, a.name AS account, r.account_id, r.run_id, r.agent, r.
 
 // RunsPage reads one page of runs.
 func RunsPage(ctx context.Context, r ledger.Reader, f RunFilter) ([]Run, error) {
-	where := []string{"true"}
-	var args []any
-	add := func(cond string, list ...any) {
-		for _, a := range list {
-			args = append(args, a)
-			cond = strings.Replace(cond, "?", fmt.Sprintf("$%d", len(args)), 1)
-		}
-		where = append(where, cond)
-	}
+	var c where.Conds
 	if f.State != "" {
-		add("r.state = ?", f.State)
+		c.Add("r.state = ?", f.State)
 	}
 	if f.Agent != "" {
-		add("r.agent = ?", f.Agent)
+		c.Add("r.agent = ?", f.Agent)
 	}
 	if f.Name != "" {
-		add("r.id IN (SELECT x.id FROM accounts n JOIN runs x ON x.account_id = n.id AND x.run_id = ?)", f.Name)
+		c.Add("r.id IN (SELECT x.id FROM accounts n JOIN runs x ON x.account_id = n.id AND x.run_id = ?)", f.Name)
 	}
 	if f.After != nil {
-		add("(r.opened_at, r.id) < (?, ?)", f.After.OpenedAt, f.After.ID)
+		c.Add("(r.opened_at, r.id) < (?, ?)", f.After.OpenedAt, f.After.ID)
 	}
-	args = append(args, f.Limit)
+	limit := c.Arg(f.Limit)
 	var rows []Run
 	err := r.Select(ctx, &rows, `
 		SELECT `+runColumns+` FROM runs r JOIN accounts a ON a.id = r.account_id
-		WHERE `+strings.Join(where, " AND ")+` ORDER BY r.opened_at DESC, r.id DESC LIMIT $`+fmt.Sprint(len(args)), args...)
+		WHERE `+c.String()+` ORDER BY r.opened_at DESC, r.id DESC LIMIT `+limit, c.Args()...)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't list runs: %w", err)
 	}
@@ -115,16 +108,16 @@ func LeasesOf(ctx context.Context, r ledger.Reader, run int64, n int) ([]Lease, 
 
 // EffectsOfRun reads a run's effects, latest first, behind a place.
 func EffectsOfRun(ctx context.Context, r ledger.Reader, run int64, after *Place, n int) ([]Closed, error) {
-	args := []any{run, n}
-	where := ""
+	var c where.Conds
+	c.Add("e.run_id = ?", run)
 	if after != nil {
-		args = append(args, after.At, after.ID)
-		where = " AND (e.opened_at, e.id) < ($3, $4::uuid)"
+		c.Add("(e.opened_at, e.id) < (?, ?::uuid)", after.At, after.ID)
 	}
+	limit := c.Arg(n)
 	var rows []Closed
 	err := r.Select(ctx, &rows, `
 		SELECT `+strings.Replace(closedColumns, "e.changed_at,", "e.opened_at AS changed_at,", 1)+` FROM effects e`+closedJoins+`
-		WHERE e.run_id = $1`+where+` ORDER BY e.opened_at DESC, e.id DESC LIMIT $2`, args...)
+		WHERE `+c.String()+` ORDER BY e.opened_at DESC, e.id DESC LIMIT `+limit, c.Args()...)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read a run's effects: %w", err)
 	}
@@ -133,20 +126,19 @@ func EffectsOfRun(ctx context.Context, r ledger.Reader, run int64, after *Place,
 
 // Event is one line of a run's log, as people read it. Data is JSON.
 type Event struct {
-	At     time.Time `db:"at"`
-	Effect string    `db:"effect_id"`
-	Kind   string    `db:"kind"`
-	Data   string    `db:"data"`
+	At   time.Time `db:"at"`
+	Kind string    `db:"kind"`
+	Data string    `db:"data"`
 }
 
-// EventsOfRun reads what happened to a run itself and to one of its effects, or to
-// none, latest first, at most n.
-func EventsOfRun(ctx context.Context, r ledger.Reader, run int64, effect string, n int) ([]Event, error) {
+// EventsOfRun reads what happened to a run itself and to none of its effects, latest
+// first, at most n; of a long log only the last part is looked at.
+func EventsOfRun(ctx context.Context, r ledger.Reader, run int64, n int) ([]Event, error) {
 	var rows []Event
 	err := r.Select(ctx, &rows, `
-		SELECT at, COALESCE(effect_id::text, '') AS effect_id, kind, data FROM (
+		SELECT at, kind, data FROM (
 			SELECT id, at, effect_id, kind, data FROM effect_events WHERE run_id = $1 ORDER BY id DESC LIMIT 2000
-		) AS v WHERE effect_id IS NULL OR effect_id::text = $2 ORDER BY id DESC LIMIT $3`, run, effect, n)
+		) AS v WHERE effect_id IS NULL ORDER BY id DESC LIMIT $2`, run, n)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read a run's log: %w", err)
 	}

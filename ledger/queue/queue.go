@@ -4,12 +4,12 @@ package queue
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/lib/pq"
 
 	"quittance/ledger"
+	"quittance/ledger/where"
 )
 
 // Filter narrows the queue; zero values filter nothing.
@@ -77,66 +77,58 @@ type Item struct {
 
 // where gives the conditions of the filter on waiting w, which hides what is only to
 // be confirmed later.
-func (f Filter) where() (string, []any) {
-	conds := []string{"w.since <= clock_timestamp()"}
-	var args []any
-	add := func(cond string, list ...any) {
-		for _, a := range list {
-			args = append(args, a)
-			cond = strings.Replace(cond, "?", fmt.Sprintf("$%d", len(args)), 1)
-		}
-		conds = append(conds, cond)
-	}
-	for _, c := range []struct{ column, value string }{ // in one order: each text is a prepared statement
+func (f Filter) where() (c where.Conds) {
+	c.Add("w.since <= clock_timestamp()")
+	for _, x := range []struct{ column, value string }{ // in one order: each text is a prepared statement
 		{"account", f.Account}, {"tool", f.Tool}, {"agent", f.Agent}, {"run_id", f.RunID}, {"business_key", f.BusinessKey},
 		{"currency", f.Currency},
 	} {
-		if c.value != "" {
-			add("w."+c.column+" = ?", c.value)
+		if x.value != "" {
+			c.Add("w."+x.column+" = ?", x.value)
 		}
 	}
 	switch f.State {
 	case "interrupted", "held":
-		add("w.state = ?", f.State)
+		c.Add("w.state = ?", f.State)
 	case "contradicted":
-		conds = append(conds, "w.contradicted")
+		c.Add("w.contradicted")
 	case "second":
-		conds = append(conds, "w.second")
+		c.Add("w.second")
 	case "confirm":
-		conds = append(conds, "w.early")
+		c.Add("w.early")
 	}
 	if f.Words != "" {
-		add("w.words @> waiting_words(?, NULL, NULL)", f.Words)
+		c.Add("w.words @> waiting_words(?, NULL, NULL)", f.Words)
 	}
 	if f.Least != "" {
-		add("w.amount >= ?::numeric", f.Least)
+		c.Add("w.amount >= ?::numeric", f.Least)
 	}
 	if f.Most != "" {
-		add("w.amount <= ?::numeric", f.Most)
+		c.Add("w.amount <= ?::numeric", f.Most)
 	}
 	if f.Older > 0 {
-		add("w.since <= clock_timestamp() - make_interval(secs => ?)", f.Older.Seconds())
+		c.Add("w.since <= clock_timestamp() - make_interval(secs => ?)", f.Older.Seconds())
 	}
 	if o := f.Overdue; o != nil {
 		tools, seconds := make([]string, 0, len(o.Tools)), make([]float64, 0, len(o.Tools))
 		for tool, d := range o.Tools {
 			tools, seconds = append(tools, tool), append(seconds, d.Seconds())
 		}
-		add(`w.since <= clock_timestamp() - make_interval(secs => COALESCE((
+		c.Add(`w.since <= clock_timestamp() - make_interval(secs => COALESCE((
 			SELECT u.s FROM unnest(?::text[], ?::float8[]) AS u(tool, s) WHERE u.tool = w.tool), ?))`,
 			pq.Array(tools), pq.Array(seconds), o.Default.Seconds())
 	}
 	if f.After != nil {
-		add("(w.since, w.effect_id) > (?, ?::uuid)", f.After.Since, f.After.ID)
+		c.Add("(w.since, w.effect_id) > (?, ?::uuid)", f.After.Since, f.After.ID)
 	}
-	return strings.Join(conds, " AND "), args
+	return c
 }
 
 // Page reads one page, longest waiting first. Rows are found by keyset, so that pages
 // neither skip nor repeat what does not itself change.
 func Page(ctx context.Context, r ledger.Reader, f Filter) ([]Item, error) {
-	where, args := f.where()
-	args = append(args, f.Limit)
+	c := f.where()
+	limit := c.Arg(f.Limit)
 	var items []Item
 	err := r.Select(ctx, &items, `
 		SELECT e.id, w.run_id, w.agent, w.account, e.tool, COALESCE(e.business_key, '') AS business_key, e.summary,
@@ -144,9 +136,9 @@ func Page(ctx context.Context, r ledger.Reader, f Filter) ([]Item, error) {
 			COALESCE(e.why, '') AS why, COALESCE(e.decided_by, '') AS decided_by, e.version, e.attempts, r.refused,
 			e.contradictions, e.proposal IS NOT NULL AS proposed, e.early, w.since AS waiting_since, clock_timestamp() AS now
 		FROM (SELECT w.effect_id, w.since, w.run_id, w.agent, w.account FROM waiting w
-			WHERE `+where+` ORDER BY w.since, w.effect_id LIMIT $`+fmt.Sprint(len(args))+`) AS w
+			WHERE `+c.String()+` ORDER BY w.since, w.effect_id LIMIT `+limit+`) AS w
 		JOIN effects e ON e.id = w.effect_id JOIN runs r ON r.id = e.run_id
-		ORDER BY w.since, w.effect_id`, args...)
+		ORDER BY w.since, w.effect_id`, c.Args()...)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read the queue: %w", err)
 	}

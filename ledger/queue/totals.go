@@ -33,13 +33,13 @@ func Totals(ctx context.Context, r ledger.Reader) ([]Total, error) {
 // tells that there were more.
 func FilteredTotals(ctx context.Context, r ledger.Reader, f Filter, capped int) (rows []Total, more bool, err error) {
 	f.After = nil
-	where, args := f.where()
-	args = append(args, capped+1)
+	c := f.where()
+	limit := c.Arg(capped + 1)
 	err = r.Select(ctx, &rows, `
 		SELECT COALESCE(currency, '') AS currency, COALESCE(decimals, 0) AS decimals, count(*) AS effects,
 			COALESCE(sum(amount), 0)::text AS amount
-		FROM (SELECT w.currency, w.decimals, w.amount FROM waiting w WHERE `+where+` LIMIT $`+fmt.Sprint(len(args))+`) AS w
-		GROUP BY 1, 2 ORDER BY 3 DESC, 1`, args...)
+		FROM (SELECT w.currency, w.decimals, w.amount FROM waiting w WHERE `+c.String()+` LIMIT `+limit+`) AS w
+		GROUP BY 1, 2 ORDER BY 3 DESC, 1`, c.Args()...)
 	if err != nil {
 		return nil, false, fmt.Errorf("couldn't sum the queue: %w", err)
 	}
@@ -81,11 +81,11 @@ func CountViews(ctx context.Context, r ledger.Reader) (Counts, error) {
 // CountOverdue counts what waits longer than it may, to at most the cap.
 func CountOverdue(ctx context.Context, r ledger.Reader, o Overdue) (int, error) {
 	f := Filter{Overdue: &o}
-	where, args := f.where()
-	args = append(args, CountCap)
+	c := f.where()
+	limit := c.Arg(CountCap)
 	var n int
 	err := r.Get(ctx, &n, `
-		SELECT count(*) FROM (SELECT FROM waiting w WHERE `+where+` ORDER BY w.since LIMIT $`+fmt.Sprint(len(args))+`) AS x`, args...)
+		SELECT count(*) FROM (SELECT FROM waiting w WHERE `+c.String()+` ORDER BY w.since LIMIT `+limit+`) AS x`, c.Args()...)
 	if err != nil {
 		return 0, fmt.Errorf("couldn't count what is overdue: %w", err)
 	}

@@ -77,7 +77,7 @@ func quoted(v any) string {
 // attempt. Of one person's repeats a hundred a minute are kept.
 func (s *Service) Record(ctx context.Context, r audit.Row) error {
 	if r.Outcome == "denied" {
-		n, err := audit.DeniedSince(ctx, s.db, r.Person, r.Action, time.Now().Add(-time.Minute))
+		n, err := audit.DeniedLately(ctx, s.db, r.Person, r.Action)
 		if err != nil || n >= 100 {
 			return err
 		}
