@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 // languages are the runners, each a command line.
 func languages() map[string][]string {
 	return map[string][]string{
-		"go": {os.Args[0]},
+		"go":           {os.Args[0]},
+		"python":       {"python3", "../python/conformance/runner.py"},
+		"python-async": {"python3", "../python/conformance/runner.py", "async"},
 	}
 }
