@@ -145,8 +145,7 @@ class AsyncRun:
             with step:
                 return step.replay()
         if inspect.iscoroutinefunction(perform):
-            coroutine_function = cast("Callable[[Call], Awaitable[Any]]", perform)
-            return await self._awaited(step, lambda: coroutine_function(step.call))
+            return await self._awaited(step, lambda: cast("Awaitable[Any]", perform(step.call)))
         working: "asyncio.Future[Any]" = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, _in_thread, step, perform)
         try:
             result = await asyncio.shield(working)
