@@ -99,8 +99,9 @@ func (a *answering) judge(ctx context.Context) error {
 	}
 	a.answer = lookup.Judge(a.q, a.lookup.Terms, a.seen, earlier)
 	if a.answer.Verdict == lookup.Taken {
-		if r := a.keepResult(); r != nil {
-			a.answer.Verdict, a.answer.Reason, a.answer.Why = lookup.Inconclusive, lookup.CouldNot, "It was found, but its result cannot be kept: "+r.Detail
+		var r *Refusal
+		if a.result, r = a.e.keep("/result", a.x.Tool, a.answer.Result); r != nil {
+			return r
 		}
 	}
 	found, err := json.Marshal(Showed{a.answer.Hits, a.answer.Conditions})
@@ -121,18 +122,6 @@ func (a *answering) judge(ctx context.Context) error {
 		BodyDigest: a.seen.Digest, Excerpt: a.seen.Excerpt, Problem: string(a.seen.Problem), Verdict: verdict, Reason: string(a.answer.Reason),
 		Why: storable(a.answer.Why), Reference: a.answer.Reference, Earliest: ledger.At(a.answer.Earliest), Found: storable(string(found)), Read: storable(string(read)),
 	})
-}
-
-// keepResult keeps the result that the agent will be given, as any other.
-func (a *answering) keepResult() (r *Refusal) {
-	if len(a.answer.Result) == 0 {
-		return nil
-	}
-	if err := a.tool.CheckResult(a.answer.Result); err != nil {
-		return invalid("/result", "It does not look like what the tool returns: %v.", err)
-	}
-	a.result, r = a.e.keep("/result", a.x.Tool, a.answer.Result)
-	return r
 }
 
 // looked tells whether the source could be read, so that what it did not show is news.

@@ -33,6 +33,7 @@ type asker struct {
 	busy   sync.WaitGroup
 	due    map[string][]string // by tool, read ahead
 	turn   int
+	known  *policy.Policy // whose tools' open effects all have a plan
 }
 
 // lookupLoop asks about whatever is due until ctx ends, and then waits for the answers
@@ -72,6 +73,9 @@ func (a *asker) round(ctx context.Context) (again time.Duration, err error) {
 		return again, err
 	}
 	tools := a.e.Policy().Tools()
+	if err := a.adopt(ctx); err != nil {
+		return again, err
+	}
 	a.turn++
 	for i := range tools {
 		t := tools[(i+a.turn)%len(tools)] // in turn: one may need all that their common host allows
@@ -102,6 +106,25 @@ func (a *asker) round(ctx context.Context) (again time.Duration, err error) {
 		}
 	}
 	return again, nil
+}
+
+// adopt gives a plan to what was interrupted before its tool could be asked about.
+func (a *asker) adopt(ctx context.Context) error {
+	p := a.e.Policy()
+	if p == a.known {
+		return nil
+	}
+	var names []string
+	for _, t := range p.Tools() {
+		if asked(t) {
+			names = append(names, t.Name)
+		}
+	}
+	err := a.e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error { return lookups.Adopt(ctx, tx, names) })
+	if err == nil {
+		a.known = p
+	}
+	return err
 }
 
 // asks is false for a source that is told instead.
