@@ -154,7 +154,8 @@ class AsyncRun:
             raise
         if isinstance(result, Outcome):
             return result
-        return await self._awaited(step, lambda: result)
+        begun: Awaitable[Any] = result
+        return await self._awaited(step, lambda: begun)
 
     async def _awaited(self, step: Step, start: Callable[[], Awaitable[Any]]) -> Outcome:
         """Runs a tool in the event loop and records what became of it."""
