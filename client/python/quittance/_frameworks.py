@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Type, TypeVar, Union
+from typing import Any, Callable, Optional, Type, TypeVar, Union, cast
 
 from ._async import AsyncRun, async_current
 from ._errors import QuittanceError
@@ -30,8 +30,8 @@ def let_through(error: E, base: Optional[Type[Any]]) -> E:
     would show any other to the model. `except Paused` still catches it."""
     if base is None or isinstance(error, base):
         return error
-    kind = type(type(error).__name__, (type(error), base), {"__module__": type(error).__module__})
-    passed: E = kind.__new__(kind)
+    kind = cast("Type[E]", type(type(error).__name__, (type(error), base), {"__module__": type(error).__module__}))
+    passed = kind.__new__(kind)
     passed.__dict__.update(error.__dict__)
     passed.args = error.args
     passed.__cause__, passed.__context__ = error.__cause__, error.__context__

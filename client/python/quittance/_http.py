@@ -69,6 +69,7 @@ class Transport:
         self._lock = threading.Lock()
         self._idle: List[http.client.HTTPConnection] = []
         self._pid = os.getpid()
+        self._closed = False
 
     def once(self, method: str, path: str, body: Optional[Mapping[str, Any]] = None, wait: float = 0.0, within: Optional[float] = None) -> Answer:
         """Sends a request a single time, and reads the answer in the time of one try plus
@@ -131,7 +132,7 @@ class Transport:
 
     def _give_back(self, c: http.client.HTTPConnection) -> None:
         with self._lock:
-            if len(self._idle) < _IDLE and self._pid == os.getpid():
+            if len(self._idle) < _IDLE and self._pid == os.getpid() and not self._closed:
                 self._idle.append(c)
                 return
         c.close()
@@ -139,7 +140,7 @@ class Transport:
     def close(self) -> None:
         """Closes the connections that are idle."""
         with self._lock:
-            idle, self._idle = self._idle, []
+            idle, self._idle, self._closed = self._idle, [], True
         for c in idle:
             c.close()
 

@@ -40,6 +40,8 @@ class Tool(Generic[F]):
     parameter named `call` is not one of them: there the function gets its `quittance.Call`.
     """
 
+    __name__: str
+
     def __init__(self, function: F, name: Optional[str] = None) -> None:
         functools.update_wrapper(self, function)
         self.function = function
