@@ -130,6 +130,8 @@ class Runner:
         run = self.runs[name]
         if op == "call":
             return self.start(run, c)
+        if op == "bench":
+            return self.bench(run, c)
         if op == "state":
             return {"turn": run.turn, "state": run.state_text}
         if op == "on_sigterm":
@@ -145,6 +147,27 @@ class Runner:
             return {"error": "usage", "detail": "no such command"}
         self.wait_for(does[str(op)]())
         return OK
+
+    def bench(self, run: Any, c: Dict[str, Any]) -> Answer:
+        took = []
+        if self.loop is None:
+            for n in range(c["calls"]):
+                start = time.perf_counter()
+                run.do(c["tool"], {"n": n}, lambda call: None)
+                took.append(time.perf_counter() - start)
+        else:
+
+            async def nothing(call: quittance.Call) -> None:
+                return None
+
+            async def bench() -> None:
+                for n in range(c["calls"]):
+                    start = time.perf_counter()
+                    await run.do(c["tool"], {"n": n}, nothing)
+                    took.append(time.perf_counter() - start)
+
+            self.wait_for(bench())
+        return {"median_us": int(sorted(took)[len(took) // 2] * 1e6)}
 
     def opened(self, opening: Any) -> Answer:
         run = self.wait_for(opening)
