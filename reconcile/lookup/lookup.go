@@ -90,6 +90,9 @@ func (l *Lookup) tidy(s *Seen, redactor *redact.Redactor) {
 	}
 	for i := range s.Hits {
 		h := &s.Hits[i]
+		if mask(h.Reference) != h.Reference {
+			h.Reference = "" // it holds a secret, and so names nothing
+		}
 		h.Record = clean([]byte(h.Record), maxRecord, mask, redactor)
 		h.State = clean([]byte(h.State), maxWord, mask, redactor)
 		if h.Result != nil {
