@@ -40,7 +40,7 @@ func TestBC148_ALookUpsSecretIsNowhere(t *testing.T) {
 			return false
 		}
 		n++
-		switch n % 4 {
+		switch n % 5 {
 		case 0:
 			rw.WriteHeader(http.StatusUnauthorized)
 			_, _ = fmt.Fprintf(rw, "denied for Authorization: Bearer %s", secret)
@@ -48,6 +48,8 @@ func TestBC148_ALookUpsSecretIsNowhere(t *testing.T) {
 			_, _ = fmt.Fprintf(rw, `{"data":[{"id":%q,"reference":%q,"amount":"4200.00","currency":"USD","status":"processing %s"}]}`, secret, acme("INV-1"), secret)
 		case 2:
 			_, _ = fmt.Fprintf(rw, `{"data":[],"echo":{"authorization":"Bearer %s","deep":["%s"]}}`, secret, strings.ReplaceAll(secret, "/", `\/`))
+		case 3:
+			_, _ = fmt.Fprintf(rw, `{"data":[],"echo":"\u0062k-\u00393f1-secret/+value"}`)
 		default:
 			rw.Header().Set("Location", "http://127.0.0.1/?token="+secret)
 			rw.WriteHeader(http.StatusFound)
@@ -67,7 +69,7 @@ func TestBC148_ALookUpsSecretIsNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, table := range tables {
-		for _, form := range []string{secret, strings.ReplaceAll(secret, "/", `\/`), "93f1-secret"} {
+		for _, form := range []string{secret, strings.ReplaceAll(secret, "/", `\/`), "93f1-secret", `u00393f1`} {
 			if hits := w.count(`SELECT count(*) FROM `+table+` x WHERE position($1 in x::text) > 0`, form); hits > 0 {
 				var row string
 				_ = w.db.Get(t.Context(), &row, `SELECT x::text FROM `+table+` x WHERE position($1 in x::text) > 0 LIMIT 1`, form)
