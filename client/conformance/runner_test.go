@@ -224,7 +224,7 @@ func call(ctx context.Context, run *client.Run, c command, b *background) answer
 	}
 	out, err := run.Do(ctx, c.Tool, json.RawMessage(c.Arguments), perform, opts...)
 	refused, isRefused := errors.AsType[*client.RefusedError](err)
-	a := answer{}
+	var a answer
 	if err != nil && !isRefused {
 		a = refusal(err)
 	} else {
