@@ -91,7 +91,9 @@ func (l *Lookup) tidy(s *Seen, redactor *redact.Redactor) {
 	for i := range s.Hits {
 		h := &s.Hits[i]
 		h.Record = clean([]byte(h.Record), maxRecord, mask, redactor)
-		h.State = clean([]byte(h.State), maxWord, mask, redactor)
+		for _, word := range []*string{&h.State, &h.Amount, &h.Currency} {
+			*word = clean([]byte(*word), maxWord, mask, redactor)
+		}
 		if h.Result != nil {
 			h.Result, _, _ = redactor.JSON([]byte(mask(string(h.Result))), nil, nil) // nil where it is not JSON
 		}
