@@ -74,30 +74,10 @@ func (a *answering) store(ctx context.Context) (err error) {
 
 // judge asks what the answer proves, under the effect's lock, and records it.
 func (a *answering) judge(ctx context.Context) error {
-	around, err := lookups.ReadAround(ctx, a.tx, a.x.ID)
-	if err != nil {
+	var err error
+	if a.answer, err = judge(ctx, a.tx, a.x.Row, a.tool, a.lookup, &a.q, a.seen); err != nil {
 		return err
 	}
-	surround(&a.q, a.x.Row, a.tool, around)
-	refs := a.seen.References()
-	accounts, tools := make([]int64, len(refs)), make([]string, len(refs))
-	for i := range refs {
-		accounts[i], tools[i] = a.x.Account, a.x.Tool
-	}
-	owned, err := store.OwnedReferences(ctx, a.tx, accounts, tools, refs)
-	if err != nil {
-		return err
-	}
-	for ref, id := range owned {
-		if id != a.x.ID {
-			a.q.Owned[ref.Ref] = id
-		}
-	}
-	earlier, err := readsOf(around)
-	if err != nil {
-		return err
-	}
-	a.answer = lookup.Judge(a.q, a.lookup.Terms, a.seen, earlier)
 	if a.answer.Verdict == lookup.Taken {
 		if r := a.keepResult(); r != nil {
 			a.answer.Verdict, a.answer.Reason, a.answer.Why = lookup.Inconclusive, lookup.CouldNot, "It was found, but its result cannot be kept: "+r.Detail
@@ -123,6 +103,34 @@ func (a *answering) judge(ctx context.Context) error {
 	})
 }
 
+// judge says what a look proves, with what stands around the effect now.
+func judge(ctx context.Context, r ledger.Reader, x *store.Row, t *policy.Tool, l *lookup.Lookup, q *lookup.Question, seen lookup.Seen) (a lookup.Answer, err error) {
+	around, err := lookups.ReadAround(ctx, r, x.ID)
+	if err != nil {
+		return a, err
+	}
+	surround(q, x, t, around)
+	refs := seen.References()
+	accounts, tools := make([]int64, len(refs)), make([]string, len(refs))
+	for i := range refs {
+		accounts[i], tools[i] = x.Account, x.Tool
+	}
+	owned, err := store.OwnedReferences(ctx, r, accounts, tools, refs)
+	if err != nil {
+		return a, err
+	}
+	for ref, id := range owned {
+		if id != x.ID {
+			q.Owned[ref.Ref] = id
+		}
+	}
+	earlier, err := readsOf(around)
+	if err != nil {
+		return a, err
+	}
+	return lookup.Judge(*q, l.Terms, seen, earlier), nil
+}
+
 // keepResult keeps the result that the agent will be given, as any other.
 func (a *answering) keepResult() (r *Refusal) {
 	if len(a.answer.Result) == 0 {
@@ -135,14 +143,8 @@ func (a *answering) keepResult() (r *Refusal) {
 	return r
 }
 
-// looked tells whether the source could be read, so that what it did not show is news.
-func (a *answering) looked() bool {
-	switch a.answer.Reason {
-	case "", lookup.NoAttempt, lookup.CouldNot, lookup.Partial, lookup.WrongWorld:
-		return false
-	}
-	return true
-}
+// looked tells whether the source could be read.
+func (a *answering) looked() bool { return looked(a.answer.Reason) }
 
 // clean tells whether it was read and showed nothing that may be this effect.
 func (a *answering) clean() bool {

@@ -68,7 +68,7 @@ func (e *Engine) newAsker() *asker {
 // look again.
 func (a *asker) round(ctx context.Context) (again time.Duration, err error) {
 	again = askEvery
-	if off, err := a.off(ctx); off || err != nil {
+	if off, err := a.e.lookupsOff(ctx); off || err != nil {
 		return again, err
 	}
 	tools := a.e.Policy().Tools()
@@ -110,10 +110,10 @@ func asks(l *lookup.Lookup) bool {
 	return !pulls
 }
 
-// off tells that nothing may be asked: an unacknowledged log gap, or a copy of the
+// lookupsOff tells that nothing may be asked: an unacknowledged log gap, or a copy of the
 // database in a place where nothing may leave.
-func (a *asker) off(ctx context.Context) (bool, error) {
-	m, err := system.Read(ctx, a.e.db)
+func (e *Engine) lookupsOff(ctx context.Context) (bool, error) {
+	m, err := system.Read(ctx, e.db)
 	return m.Behind() || !m.Outward, err
 }
 

@@ -45,7 +45,7 @@ func TestAKeyAloneFindsAndNeverMatches(t *testing.T) {
 	w.bank.Put(simulator.Payment{ID: "tr_1", Reference: "INV-9", Amount: 420000, Currency: "USD", To: "DE02", Status: "booked"})
 	q := lookup.Question{KeyOnly: true, Tool: "pay", Attempts: w.question().Attempts, AskedAt: w.clock.now()}.As("INV-9")
 	a, seen := w.askAbout(q)
-	want(t, a, lookup.Inconclusive, lookup.Mismatch)
+	want(t, a, lookup.Inconclusive, lookup.NoCall)
 	if len(seen.Hits) != 1 || seen.Hits[0].Reference != "tr_1" || seen.Hits[0].Match || seen.Hits[0].Amount != "4200.00" {
 		t.Errorf("%+v", seen.Hits)
 	}
