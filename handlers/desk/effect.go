@@ -197,11 +197,7 @@ func notKnown(r *request, s subject) (led, text string) {
 			a := s.Attempts[n-1]
 			text = fmt.Sprintf("The intent was recorded at %s. %s stopped answering before it could say how it went.", r.at(a.BegunAt).Text, orSomebody(a.Worker))
 		}
-		if s.Blind {
-			text += " The run is paused and will not go on by itself. This tool has no look-up: only a person can find out."
-		} else {
-			text += " The run is paused until the downstream proves it, or a person decides."
-		}
+		text += whoFindsOut(r, s)
 	case "held":
 		led = "It has not started."
 		text = "Another effect has the same business key, so it may be the same action a second time. A person says whether it is."
@@ -212,6 +208,21 @@ func notKnown(r *request, s subject) (led, text string) {
 		led, text = "An attempt is under way.", "Its worker has until "+r.at(lastDeadline(s)).Text+" to send it and to say how it went."
 	}
 	return led, text
+}
+
+// whoFindsOut says what an effect waits for whose outcome nobody knows.
+func whoFindsOut(r *request, s subject) string {
+	if s.Blind {
+		return " The run is paused and will not go on by itself. This tool has no look-up: only a person can find out."
+	}
+	text := " The run is paused until the downstream proves it, or a person decides."
+	if !s.looks.EndedAt.IsZero() {
+		text = " The run is paused until a person finds out: look-ups ended without proof."
+	}
+	if l := s.looks.Last(); l != nil {
+		text += " The downstream, asked at " + r.at(l.AskedAt).Text + ": " + l.Says() + "."
+	}
+	return text
 }
 
 func lastDeadline(s subject) time.Time {

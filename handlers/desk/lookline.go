@@ -7,7 +7,6 @@ import (
 
 	"quittance/ledger/lookups"
 	"quittance/reconcile/effects"
-	"quittance/reconcile/lookup"
 	"quittance/views"
 )
 
@@ -44,7 +43,7 @@ func ofLooks(list []effects.LookView, c clock) told {
 	if l.kind == "plain" {
 		l.kind = "info"
 	}
-	if last.Reason != lookup.CouldNot && last.Reason != lookup.Multiple { // their whole sentence stands in the title
+	if last.Verdict != "inconclusive" { // of the others the title says it
 		l.detail = last.Why
 	}
 	if last.Reference != "" {

@@ -25,13 +25,15 @@ func (d *Desk) looksPanel(r *request, s subject) *views.Looks {
 	}
 	p := &views.Looks{State: views.State{Kind: "plain", Word: "Not asked yet"}, Next: nextLook(r, s), Intent: views.Intent{Amount: amount(s.Amount), Key: line(s.BusinessKey)}}
 	if !v.EndedAt.IsZero() {
-		p.Ended = "The schedule ended at " + r.at(v.EndedAt).Text + " without proof: nobody is asked by itself any more. It stays not known until a person decides."
+		p.Ended = "The schedule ended at " + r.at(v.EndedAt).Text + " without proof: nobody is asked by itself any more. What became of it stays unknown until a person finds out."
 	}
 	if last != nil {
 		p.State, p.Asked, p.Said = lookState(last.Verdict, last.Reason), r.at(last.AskedAt), note(last.Why)
 		p.Since = failedSince(r, v)
 		p.Records, p.More = recordViews(r.clock, v.Records(), s.Amount)
-		p.Conditions, p.Proven = proofOf(r.clock, last)
+		if last.Verdict != "taken" && s.State != "taken" && s.State != "failed" { // what is closed otherwise needs no such proof
+			p.Conditions, p.Proven = proofOf(r.clock, last)
+		}
 		p.Open = last.Reason == lookup.NotYet
 	}
 	if r.may(decider) && !v.Blind {
@@ -203,8 +205,9 @@ func amountDiffers(x effects.FoundRecord, meant *money.Amount) bool {
 
 // proofOf lays out what a proven "not taken" needs, as one look found it.
 func proofOf(c clock, l *effects.LookView) (list []views.Proof, sum string) {
-	met, never := 0, false
+	met, never, found := 0, false, false
 	for _, x := range l.Conditions {
+		found = found || x.Name == lookup.NothingFound && !x.Met && len(l.Records) > 0
 		p := views.Proof{Met: x.Met, Never: x.Never, Text: x.Why}
 		if !x.Met && !x.Never && !x.Earliest.IsZero() {
 			p.Text = strings.TrimSuffix(x.Why, ".") + "; from " + c.at(x.Earliest).Text + "."
@@ -220,6 +223,8 @@ func proofOf(c clock, l *effects.LookView) (list []views.Proof, sum string) {
 		return nil, ""
 	case met == len(list):
 		sum = "all hold"
+	case found:
+		sum = fmt.Sprintf("%d of %d hold, and never all while something is shown", met, len(list))
 	case never:
 		sum = fmt.Sprintf("%d of %d hold; as things are declared, all never can", met, len(list))
 	case l.Earliest.IsZero():
@@ -253,7 +258,7 @@ func proofLine(c clock, v effects.LooksView) string {
 		return ""
 	}
 	_, sum := proofOf(c, l)
-	if sum == "" {
+	if sum == "" || len(speaking(v)) > 0 {
 		return ""
 	}
 	return "Proven by look-ups: " + sum

@@ -123,7 +123,7 @@ func lookupCard(c clock, t *policy.Tool, s lookups.Stats) *views.ToolLookup {
 		fact("In 7 days", "nobody was asked")
 		return v
 	}
-	fact("In 7 days", fmt.Sprintf("asked %s times; %s could look (%s); %s proved something", grouped(s.Asked), grouped(s.Read), percent(s.Read, s.Asked), grouped(s.Proven)))
+	fact("In 7 days", fmt.Sprintf("asked %s; %s could look (%s), %s proved something", times(s.Asked), grouped(s.Read), percent(s.Read, s.Asked), grouped(s.Proven)))
 	fact("An answer took", fmt.Sprintf("%s in the middle; 95 %% at most %s", latency(seconds(s.Median)), latency(seconds(s.Slow))))
 	fact("Asked last", c.at(s.Last.Time).Text)
 	if s.ErrorWhy != "" {
@@ -133,6 +133,13 @@ func lookupCard(c clock, t *policy.Tool, s lookups.Stats) *views.ToolLookup {
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return grouped(n) + " times"
+}
 
 // percent rounds down, so that only all is 100 %.
 func percent(part, whole int64) string { return fmt.Sprintf("%d %%", part*100/whole) }
