@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"quittance/ledger/audit"
 	"quittance/reconcile/effects"
 	"quittance/views"
 	"quittance/web"
@@ -62,8 +61,7 @@ func (d *Desk) checkNow(r *request) error {
 	if err != nil {
 		return err
 	}
-	row := audit.Row{Person: r.session.Person.ID, Actor: r.session.Person.Name, Via: "page", Action: r.route.action, Outcome: "done",
-		Subject: "effect:" + s.EffectID, RequestID: web.RequestID(r.Context)}
+	row := r.by().Row(r.route.action, "effect:"+s.EffectID)
 	word := "asked"
 	if !soon {
 		word, row.Note = "asking", "a question was under way already"

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"net/http"
 
-	"quittance/ledger/audit"
 	"quittance/ledger/money"
 	"quittance/reconcile/effects"
 	"quittance/views"
-	"quittance/web"
 )
 
 // tryLookup asks a tool's downstream about a real business key, only to show what it says:
@@ -28,11 +26,9 @@ func (d *Desk) tryLookup(r *request) error {
 	if err != nil {
 		return err
 	}
-	err = d.access.Record(r.ctx(), audit.Row{
-		Person: r.session.Person.ID, Actor: r.session.Person.Name, Via: "page", Action: r.route.action, Outcome: "done",
-		Subject: "tool:" + try.Tool, Note: "business key " + try.Key + ": " + got.Look.Says(), RequestID: web.RequestID(r.Context),
-	})
-	if err != nil {
+	row := r.by().Row(r.route.action, "tool:"+try.Tool)
+	row.Note = "business key " + try.Key + ": " + got.Look.Says()
+	if err := d.access.Record(r.ctx(), row); err != nil {
 		return err
 	}
 	meant, err := d.meant(r, got)
