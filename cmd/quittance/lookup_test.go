@@ -15,7 +15,7 @@ const lookedUp = `tools:
   wire:
     business_key: "{invoice}"
     lookup:
-      http: {url: "BANK/p?reference={business_key}", headers: {Authorization: "Bearer ${env:TEST_BANK_TOKEN}"}}
+      http: {url: "THERE/p?reference={business_key}", headers: {Authorization: "Bearer ${env:TEST_BANK_TOKEN}"}}
       found: body.data.filter(p, p.reference == effect.business_key)
       match: hit.to == effect.arguments.to
       final: hit.status == "booked"
@@ -36,7 +36,7 @@ func TestALookUpIsTestedFromTheCommandLine(t *testing.T) {
 	}))
 	t.Cleanup(bank.Close)
 	url := ledgertest.URL(t)
-	file := policyFile(t, strings.ReplaceAll(lookedUp, "BANK", bank.URL))
+	file := policyFile(t, strings.ReplaceAll(lookedUp, "THERE", bank.URL))
 	test := func(args ...string) (int, string) {
 		var out bytes.Buffer
 		getenv := func(name string) string { return map[string]string{"DATABASE_URL": url}[name] }
