@@ -41,6 +41,7 @@ const bankRules = `
       result: '{"payment_id": hit.id}'
       state: hit.status
       possible: body.data.filter(p, p.reference != effect.business_key && p.to == effect.arguments.to && same_amount(p.amount, "minor"))
+      not_found: status == 404 && body.code == "order_unknown"
       next: body.next_url
       absence_is_proof: ABSENCE
       visible_after: 1ms

@@ -46,12 +46,12 @@ func ofLooks(list []effects.LookView, c clock) told {
 	if last.Verdict != "inconclusive" { // of the others the title says it
 		l.detail = last.Why
 	}
-	if last.Reference != "" {
-		l.title += " (" + last.Reference + ")"
-	}
 	if len(list) > 1 {
 		l.title = fmt.Sprintf("Asked the downstream %d times: %s", len(list), last.Says())
 		l.detail = strings.TrimSpace("The last at " + c.at(last.AskedAt).Text + ". " + l.detail)
+	}
+	if last.Reference != "" {
+		l.title += " (" + last.Reference + ")"
 	}
 	return l
 }
@@ -87,7 +87,9 @@ func lookFacts(l effects.LookView) (list []views.Fact) {
 	for _, r := range l.Records {
 		add("Found", recordWords(c0, effects.FoundRecord{Judged: r}))
 	}
-	add("SHA-256 of the answer", l.BodyDigest)
+	if l.Status != 0 || l.Excerpt != "" {
+		add("SHA-256 of the answer", l.BodyDigest)
+	}
 	return list
 }
 

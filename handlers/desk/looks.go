@@ -279,6 +279,12 @@ func recordWords(c clock, x effects.FoundRecord) string {
 		words = append(words, x.State)
 	}
 	switch {
+	case x.Foreign && x.Owner != "":
+		words = append(words, "proves another effect")
+	case x.Foreign:
+		words = append(words, "not ours, a person said")
+	case x.Never:
+		words = append(words, "cancelled for good")
 	case x.Possible:
 		words = append(words, "without our key")
 	case !x.Match:
