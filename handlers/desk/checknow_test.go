@@ -218,7 +218,9 @@ func TestToolsSayHowLookUpsGo(t *testing.T) {
 	}
 	w.bank.Tell(simulator.Behaviour{})
 	w.interrupted("run-ok", "wire", wire("INV-1", 5000))
-	w.soon(func() bool { return strings.Contains(v.get("/tools").text(), "asked 2 times; 1 could look (50 %), 1 proved something") })
+	w.soon(func() bool {
+		return strings.Contains(v.get("/tools").text(), "asked 2 times; 1 could look (50 %), 1 proved something")
+	})
 	says(t, v.get("/tools"), "and it has worked since")
 	old := w.asks("slow", "INV-OLD", 5000)
 	w.over(old, 8*24*time.Hour)

@@ -74,13 +74,18 @@ func (a *answering) store(ctx context.Context) (err error) {
 
 // judge asks what the answer proves, under the effect's lock, and records it.
 func (a *answering) judge(ctx context.Context) error {
-	var err error
-	if a.answer, err = judge(ctx, a.tx, a.x.Row, a.tool, a.lookup, &a.q, a.seen); err != nil {
+	around, err := lookups.ReadAround(ctx, a.tx, a.x.ID)
+	if err != nil {
+		return err
+	}
+	around.Gap, around.Deadline = a.x.Gap, a.x.Deadline // the row may not say so yet
+	if a.answer, err = judge(ctx, a.tx, a.tool, a.lookup, around, &a.q, a.seen); err != nil {
 		return err
 	}
 	if a.answer.Verdict == lookup.Taken {
-		if r := a.keepResult(); r != nil {
-			a.answer.Verdict, a.answer.Reason, a.answer.Why = lookup.Inconclusive, lookup.CouldNot, "It was found, but its result cannot be kept: "+r.Detail
+		var r *Refusal
+		if a.result, r = a.e.keep("/result", a.x.Tool, a.answer.Result); r != nil {
+			return r
 		}
 	}
 	found, err := json.Marshal(Showed{a.answer.Hits, a.answer.Conditions})
@@ -104,23 +109,19 @@ func (a *answering) judge(ctx context.Context) error {
 }
 
 // judge says what a look proves, with what stands around the effect now.
-func judge(ctx context.Context, r ledger.Reader, x *store.Row, t *policy.Tool, l *lookup.Lookup, q *lookup.Question, seen lookup.Seen) (a lookup.Answer, err error) {
-	around, err := lookups.ReadAround(ctx, r, x.ID)
-	if err != nil {
-		return a, err
-	}
-	surround(q, x, t, around)
+func judge(ctx context.Context, r ledger.Reader, t *policy.Tool, l *lookup.Lookup, around lookups.Around, q *lookup.Question, seen lookup.Seen) (a lookup.Answer, err error) {
+	surround(q, t, around)
 	refs := seen.References()
 	accounts, tools := make([]int64, len(refs)), make([]string, len(refs))
 	for i := range refs {
-		accounts[i], tools[i] = x.Account, x.Tool
+		accounts[i], tools[i] = around.Account, around.Tool
 	}
 	owned, err := store.OwnedReferences(ctx, r, accounts, tools, refs)
 	if err != nil {
 		return a, err
 	}
 	for ref, id := range owned {
-		if id != x.ID {
+		if id != around.Effect {
 			q.Owned[ref.Ref] = id
 		}
 	}
@@ -129,18 +130,6 @@ func judge(ctx context.Context, r ledger.Reader, x *store.Row, t *policy.Tool, l
 		return a, err
 	}
 	return lookup.Judge(*q, l.Terms, seen, earlier), nil
-}
-
-// keepResult keeps the result that the agent will be given, as any other.
-func (a *answering) keepResult() (r *Refusal) {
-	if len(a.answer.Result) == 0 {
-		return nil
-	}
-	if err := a.tool.CheckResult(a.answer.Result); err != nil {
-		return invalid("/result", "It does not look like what the tool returns: %v.", err)
-	}
-	a.result, r = a.e.keep("/result", a.x.Tool, a.answer.Result)
-	return r
 }
 
 // looked tells whether the source could be read.

@@ -62,7 +62,7 @@ func (e *Engine) TryLookup(ctx context.Context, tool, key string) (Trial, error)
 	if !m.Outward {
 		return Trial{}, &Refusal{Code: CodeNotAllowed, Detail: "This database was started in another place than before: nothing is asked until a person has switched that on."}
 	}
-	q, d, err := e.questionAbout(ctx, t, key, m.Now)
+	q, around, err := e.questionAbout(ctx, t, key, m.Now)
 	if err != nil {
 		return Trial{}, err
 	}
@@ -73,14 +73,11 @@ func (e *Engine) TryLookup(ctx context.Context, tool, key string) (Trial, error)
 	seen := l.Ask(ctx, e.redact, q)
 	done(seen.RetryAfter, time.Now())
 	var a lookup.Answer
-	out := Trial{}
-	if d != nil {
-		out.Effect = d.ID
-		if a, err = judge(ctx, e.db, &d.Row, t, l, &q, seen); err != nil {
-			return Trial{}, err
-		}
-	} else {
+	out := Trial{Effect: q.Effect}
+	if q.KeyOnly {
 		a = lookup.Judge(q, l.Terms, seen, nil)
+	} else if a, err = judge(ctx, e.db, t, l, around, &q, seen); err != nil {
+		return Trial{}, err
 	}
 	out.Look = LookView{
 		AskedAt: q.AskedAt, AnsweredAt: q.AskedAt.Add(seen.Latency), Kind: l.Kind, Request: storable(seen.Request), Status: seen.Status, Pages: seen.Pages,
@@ -100,36 +97,31 @@ func verdictWord(v lookup.Verdict) string {
 
 // questionAbout is the question about the latest call with a business key, or about the key
 // alone.
-func (e *Engine) questionAbout(ctx context.Context, t *policy.Tool, key string, now time.Time) (lookup.Question, *store.Detail, error) {
+func (e *Engine) questionAbout(ctx context.Context, t *policy.Tool, key string, now time.Time) (q lookup.Question, around lookups.Around, err error) {
 	id, err := e.latestWith(ctx, t.Name, key)
 	if err != nil {
-		return lookup.Question{}, nil, err
+		return q, around, err
 	}
 	if id == "" {
 		none, err := canon.ParseObject([]byte(`{}`))
 		if err != nil {
-			return lookup.Question{}, nil, err
+			return q, around, err
 		}
-		q := lookup.Question{
+		q = lookup.Question{
 			KeyOnly: true, Tool: t.Name, Arguments: none, AskedAt: now,
 			Attempts: []lookup.Attempt{{Begun: now.Add(-keySince), Deadline: now.Add(-keySince).Add(t.Deadline)}},
 		}
 		if lands, declared := t.LandsWithin(); declared {
 			q.LandsWithin = &lands
 		}
-		return q.As(key), nil, nil
+		return q.As(key), around, nil
 	}
-	d, err := store.Get(ctx, e.db, 0, id)
-	if err != nil {
-		return lookup.Question{}, nil, err
+	if around, err = lookups.ReadAround(ctx, e.db, id); err != nil {
+		return q, around, err
 	}
-	around, err := lookups.ReadAround(ctx, e.db, id)
-	if err != nil {
-		return lookup.Question{}, nil, err
-	}
-	q, err := question(d, t, around)
+	q, err = question(t, around)
 	q.AskedAt = now
-	return q, d, err
+	return q, around, err
 }
 
 // latestWith finds the latest call of a tool with a business key, whoever's it is; "" for
