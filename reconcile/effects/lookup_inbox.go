@@ -173,20 +173,19 @@ func wordsOf(texts []string) []int64 {
 }
 
 // wordsFor are the words by which an event about a call is known: its business key, the
-// vendor's key and the reference, each also as it reads where it was taken for a secret.
+// vendor's key and the reference, each also as it reads where it passed for a secret.
 func (e *Engine) wordsFor(keys ...string) []int64 {
 	var texts []string
 	for _, key := range keys {
 		if key != "" {
-			key = norm.NFC.String(key)
-			texts = append(texts, key, e.redact.Marker(key))
+			texts = append(texts, e.redact.Forms(norm.NFC.String(key))...)
 		}
 	}
 	return wordsOf(texts)
 }
 
 // seeEvents looks among the events in which a key of the effect stands. The keys themselves
-// are shown to the rules also where they were taken for secrets.
+// are shown to the rules also where they passed for secrets.
 func (e *Engine) seeEvents(ctx context.Context, l *lookup.Lookup, in eventful, q lookup.Question) (lookup.Seen, error) {
 	keys := []string{q.BusinessKey, q.VendorKey, q.Reference}
 	list, more, err := inbox.With(ctx, e.db, in.Inbox(), e.wordsFor(keys...), eventsRead, eventsSize)

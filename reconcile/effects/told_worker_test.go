@@ -344,8 +344,8 @@ func TestTheSameAnswerTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// A question that nobody can hear any more goes to the next at once.
-func TestAClaimThatNobodyWaitsForIsGivenBack(t *testing.T) {
+// A worker that goes away while it waits takes no question with it.
+func TestAClaimThatIsGivenUpTakesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workerPolicy)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -40,28 +40,32 @@ func (r *Redactor) Text(s string) string {
 	return string(apply([]byte(s), r.inText(s, true)))
 }
 
-// Marker is what stands in the place of a secret.
-func (r *Redactor) Marker(secret string) string { return r.replacement([]byte(secret)) }
+// Forms are how a text may read in a document whose secrets were taken out: as it is, as a
+// secret whole, and without the secrets in it.
+func (r *Redactor) Forms(text string) []string {
+	forms := []string{text, r.replacement([]byte(text))}
+	if safe := r.Text(text); safe != text && safe != forms[1] {
+		forms = append(forms, safe)
+	}
+	return forms
+}
 
 // Restore puts texts that are known back where they were taken out of a JSON document as
-// secrets: a number of ours that has the form of a card's, say. What is not among them stays
-// hidden. A text that JSON would have to escape is not put back.
+// secrets, or something in them was: a number of ours that has the form of a card's, say.
+// What is not among them stays hidden. A text that JSON would have to escape is not put back.
 func (r *Redactor) Restore(raw []byte, known ...string) []byte {
-	if !bytes.Contains(raw, []byte(prefix)) {
-		return raw
-	}
-	texts := map[string]string{}
 	for _, text := range known {
-		if text != "" && strings.IndexFunc(text, func(c rune) bool { return c < ' ' || c == '"' || c == '\\' || c == utf8.RuneError }) < 0 {
-			texts[r.Marker(text)] = text
+		if !bytes.Contains(raw, []byte(prefix)) {
+			break
+		}
+		if text == "" || strings.IndexFunc(text, func(c rune) bool { return c < ' ' || c == '"' || c == '\\' || c == utf8.RuneError }) >= 0 {
+			continue
+		}
+		for _, form := range r.Forms(text)[1:] {
+			raw = bytes.ReplaceAll(raw, []byte(form), []byte(text))
 		}
 	}
-	return marker.ReplaceAllFunc(raw, func(m []byte) []byte {
-		if text, ok := texts[string(m)]; ok {
-			return []byte(text)
-		}
-		return m
-	})
+	return raw
 }
 
 func (r *Redactor) replacement(secret []byte) string {
