@@ -146,7 +146,6 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workerPolicy)
 	b := w.lost("run", pay("INV-1", "4200.00"))
-	q := w.one()
 	var stranger int64
 	err := w.db.InTx(t.Context(), func(ctx context.Context, tx *ledger.Tx) (err error) {
 		stranger, err = access.Account(ctx, tx, "other")
@@ -158,6 +157,7 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 	if list, err := w.ClaimLookups(t.Context(), effects.ClaimLookups{Account: stranger, Pool: "bank", Max: 10}); err != nil || len(list) != 0 {
 		t.Errorf("another account is asked: %v %v", list, err)
 	}
+	q := w.one()
 	for name, id := range map[string]string{"another account's": q.ID, "no id": "x", "no question's": "01900000-0000-7000-8000-000000000000"} {
 		_, err := w.AnswerLookup(t.Context(), stranger, id, []byte(nothingFound))
 		if r := refusalOf(err); r == nil || r.Code != effects.CodeNotFound || strings.Contains(r.Error(), b.EffectID) {
@@ -204,6 +204,9 @@ func TestAWorkerThatDied(t *testing.T) {
 		t.Fatalf("given on while the worker lives: %+v", list)
 	}
 	w.passLookup()
+	if list := w.claim(1); len(list) != 0 {
+		t.Fatalf("given on before it is on record: %+v", list)
+	}
 	w.told()
 	v := w.looks(b.EffectID)
 	if len(v.Looks) != 1 || v.Looks[0].Problem != lookup.Unanswered || v.Looks[0].Verdict != "inconclusive" || v.Asking || v.Next.After(time.Now().Add(time.Second)) {
@@ -232,6 +235,25 @@ func TestAWorkerThatDied(t *testing.T) {
 	w.told()
 	if n := w.count(`SELECT count(*) FROM lookups WHERE verdict = 'taken'`); n != 1 {
 		t.Errorf("%d proofs", n)
+	}
+}
+
+// What was asked about goes on meanwhile: nobody asks about a call that is being made.
+func TestAWorkerThatDiedWithAPermissionThatWasUsed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, workerPolicy)
+	b := w.lost("run", pay("INV-1", "4200.00"))
+	w.answer(w.one().ID, nothingFound)
+	w.must(w.person, effects.Decide{EffectID: b.EffectID, Verdict: effects.VerdictNotTaken})
+	w.dueNow()
+	w.answer(w.one().ID, nothingFound)
+	w.dueNow()
+	w.one() // the schedule of a permission: the worker dies with it
+	w.proceed(w.open("run", "pod-2"), "send_payment", pay("INV-1", "4200.00"))
+	w.passLookup()
+	w.told()
+	if list := w.claim(1); len(list) != 0 {
+		t.Errorf("asked while it is in flight: %+v", list)
 	}
 }
 
