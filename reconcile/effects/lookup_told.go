@@ -55,7 +55,7 @@ type LookupVerdict struct {
 	Earliest     time.Time // when "not taken" can be proven at the earliest; zero: not known
 }
 
-// pool are the policy's tools that workers of the pool look up.
+// pool are the policy's tools that workers of the pool look up; "" is any pool.
 func (e *Engine) pool(name string) map[string]*policy.Tool {
 	tools := map[string]*policy.Tool{}
 	for _, t := range e.Policy().Tools() {
@@ -288,6 +288,9 @@ func (e *Engine) toldLoop(ctx context.Context) {
 }
 
 func (e *Engine) told(ctx context.Context) error {
+	if len(e.pool("")) == 0 && len(e.inboxes()) == 0 {
+		return nil
+	}
 	if off, err := e.off(ctx); off || err != nil {
 		return err
 	}
