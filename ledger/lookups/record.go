@@ -48,6 +48,18 @@ func Record(ctx context.Context, tx *ledger.Tx, a Answer) error {
 	return nil
 }
 
+// LastShown is what the last look at an effect's downstream showed that could look, as
+// JSON; "" where none could.
+func LastShown(ctx context.Context, r ledger.Reader, effect string) (found string, err error) {
+	err = r.Get(ctx, &found, `
+		SELECT COALESCE((SELECT found FROM lookups WHERE effect_id = $1::uuid
+			AND reason NOT IN ('no_attempt','could_not','partial','wrong_world') ORDER BY asked_at DESC, id DESC LIMIT 1), '')`, effect)
+	if err != nil {
+		return "", fmt.Errorf("couldn't read what was found: %w", err)
+	}
+	return found, nil
+}
+
 // Of reads an effect's answers, the latest first, at most n.
 func Of(ctx context.Context, r ledger.Reader, effect string, n int) ([]Answer, error) {
 	var rows []Answer

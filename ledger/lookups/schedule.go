@@ -260,16 +260,16 @@ func GiveUp(ctx context.Context, tx *ledger.Tx) error {
 }
 
 // Adopt puts effects under a plan that are open and have none, because their tool had no
-// look-up when they were interrupted. It says how many.
-func Adopt(ctx context.Context, tx *ledger.Tx, tools []string) (int64, error) {
-	n, err := tx.Exec(ctx, `
+// look-up when they were interrupted.
+func Adopt(ctx context.Context, tx *ledger.Tx, tools []string) error {
+	_, err := tx.Exec(ctx, `
 		INSERT INTO lookup_schedule (effect_id, tool, plan, next_lookup_at)
 		SELECT e.id, e.tool, 'unknown', clock_timestamp()
 		FROM waiting w JOIN effects e ON e.id = w.effect_id
 		WHERE w.tool = ANY($1::text[]) AND e.state = 'interrupted' AND (e.attempts > 0 OR e.gap)
 		ON CONFLICT (effect_id) DO NOTHING`, pq.Array(tools))
 	if err != nil {
-		return 0, fmt.Errorf("couldn't put effects under a plan: %w", err)
+		return fmt.Errorf("couldn't put effects under a plan: %w", err)
 	}
-	return n, nil
+	return nil
 }

@@ -89,7 +89,8 @@ func (a *answering) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	surround(&a.q, a.x.Row, a.tool, around)
+	around.Gap, around.Deadline = a.x.Gap, a.x.Deadline // the row may not say so yet
+	surround(&a.q, a.tool, around)
 	refs := a.seen.References()
 	accounts, tools := make([]int64, len(refs)), make([]string, len(refs))
 	for i := range refs {
@@ -110,8 +111,9 @@ func (a *answering) judge(ctx context.Context) error {
 	}
 	a.answer = lookup.Judge(a.q, a.lookup.Terms, a.seen, earlier)
 	if a.answer.Verdict == lookup.Taken {
-		if r := a.keepResult(); r != nil {
-			a.answer.Verdict, a.answer.Reason, a.answer.Why = lookup.Inconclusive, lookup.CouldNot, "It was found, but its result cannot be kept: "+r.Detail
+		var r *Refusal
+		if a.result, r = a.e.keep("/result", a.x.Tool, a.answer.Result); r != nil {
+			return r
 		}
 	}
 	found, err := json.Marshal(Showed{a.answer.Hits, a.answer.Conditions})
@@ -136,18 +138,6 @@ func verdictWord(v lookup.Verdict) string {
 		return "inconclusive"
 	}
 	return string(v)
-}
-
-// keepResult keeps the result that the agent will be given, as any other.
-func (a *answering) keepResult() (r *Refusal) {
-	if len(a.answer.Result) == 0 {
-		return nil
-	}
-	if err := a.tool.CheckResult(a.answer.Result); err != nil {
-		return invalid("/result", "It does not look like what the tool returns: %v.", err)
-	}
-	a.result, r = a.e.keep("/result", a.x.Tool, a.answer.Result)
-	return r
 }
 
 // looked tells whether the source could be read, so that what it did not show is news.

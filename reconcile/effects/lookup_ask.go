@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"quittance/ledger"
-	store "quittance/ledger/effects"
 	"quittance/ledger/lookups"
 	"quittance/ledger/system"
 	"quittance/reconcile/lookup"
@@ -33,6 +32,9 @@ type asker struct {
 	busy   sync.WaitGroup
 	due    map[string][]string // by tool, read ahead
 	turn   int
+	off    bool // nothing may be asked
+	looked time.Time
+	known  *policy.Policy // whose tools' open effects all have a plan
 }
 
 // lookupLoop asks about whatever is due until ctx ends, and then waits for the answers
@@ -68,10 +70,13 @@ func (e *Engine) newAsker() *asker {
 // look again.
 func (a *asker) round(ctx context.Context) (again time.Duration, err error) {
 	again = askEvery
-	if off, err := a.e.off(ctx); off || err != nil {
+	if err := a.mayAsk(ctx); a.off || err != nil {
 		return again, err
 	}
 	tools := a.e.Policy().Tools()
+	if err := a.adopt(ctx); err != nil {
+		return again, err
+	}
 	a.turn++
 	for i := range tools {
 		t := tools[(i+a.turn)%len(tools)] // in turn: one may need all that their common host allows
@@ -104,14 +109,45 @@ func (a *asker) round(ctx context.Context) (again time.Duration, err error) {
 	return again, nil
 }
 
+// adopt gives a plan to what was interrupted before its tool could be asked about.
+func (a *asker) adopt(ctx context.Context) error {
+	p := a.e.Policy()
+	if p == a.known {
+		return nil
+	}
+	var names []string
+	for _, t := range p.Tools() {
+		if asked(t) {
+			names = append(names, t.Name)
+		}
+	}
+	err := a.e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error { return lookups.Adopt(ctx, tx, names) })
+	if err == nil {
+		a.known = p
+	}
+	return err
+}
+
 // asks is false for a source whose workers ask for questions.
 func asks(l *lookup.Lookup) bool {
 	_, pulls := l.Source.(pooled)
 	return !pulls
 }
 
-// off tells that nothing may be asked: an unacknowledged log gap, or a copy of the
-// database in a place where nothing may leave.
+// mayAsk looks once a second whether nothing may be asked.
+func (a *asker) mayAsk(ctx context.Context) error {
+	if time.Since(a.looked) < askEvery {
+		return nil
+	}
+	off, err := a.e.off(ctx)
+	if err == nil {
+		a.off, a.looked = off, time.Now()
+	}
+	return err
+}
+
+// off tells that nothing may be asked: in a log gap that nobody has acknowledged, or in a
+// copy of the database in a place that nothing may leave.
 func (e *Engine) off(ctx context.Context) (bool, error) {
 	m, err := system.Read(ctx, e.db)
 	return m.Behind() || !m.Outward, err
@@ -210,15 +246,11 @@ func (e *Engine) giveBack(ctx context.Context, asked lookups.Asked, after time.D
 
 // questionOf reads what is known of an effect before its downstream is asked.
 func (e *Engine) questionOf(ctx context.Context, t *policy.Tool, asked lookups.Asked) (lookup.Question, error) {
-	d, err := store.Get(ctx, e.db, 0, asked.Effect)
-	if err != nil {
-		return lookup.Question{}, err
-	}
 	around, err := lookups.ReadAround(ctx, e.db, asked.Effect)
 	if err != nil {
 		return lookup.Question{}, err
 	}
-	q, err := question(d, t, around)
+	q, err := question(t, around)
 	q.AskedAt = asked.At.Time
 	return q, err
 }

@@ -48,6 +48,9 @@ func (v *verdict) judge(ctx context.Context) (*Refusal, error) {
 	if strings.TrimSpace(v.Note) == "" {
 		return noteMissing("/note", "A decision says what was seen, and where."), nil
 	}
+	if r, err := v.denied(ctx); r != nil || err != nil {
+		return r, err
+	}
 	if v.Verdict == VerdictTaken && len(v.Result) > 0 {
 		if err := v.tool(x).CheckResult(v.Result); err != nil {
 			return invalid("/result", "It does not look like what the tool returns: %v.", err), nil

@@ -113,6 +113,6 @@ type Read struct {
 	AsOf    time.Time `json:"as_of,omitzero"` // zero where the source did not say
 	Source  string    `json:"source"`         // Terms.Digest: looks at another source do not count
 	Whole   bool      `json:"whole"`          // complete, canary seen, in the right world
-	// Saw are the references of the free hits and possible hits, "" for one without.
+	// Saw are the names of the free hits and possible hits.
 	Saw []string `json:"saw,omitempty"`
 }
