@@ -13,25 +13,24 @@ import (
 	"quittance/cmd/quittance/demo/bank"
 )
 
-// undecidable: a crash between the act and the record, as in the first part. Nobody
-// can know what happened without looking, so nothing is sent again until somebody has.
+// undecidable: the same crash at a bank whose answer can still change. Nobody can know
+// what happened without looking further, so nothing is sent again until somebody has.
 func (sc *scene) undecidable(ctx context.Context) error {
-	if err := sc.withServer(ctx); err != nil {
-		return err
-	}
-	payment, err := sc.payAndDie(ctx)
+	payment, err := sc.payAndVanish(ctx, bank.Behaviour{LoseAnswers: 1, Settles: time.Hour})
 	if err != nil {
 		return err
 	}
-	sc.tell.say("The bank has booked %s. Before its answer comes, the agent is killed: the record says only that it was about to pay.", payment)
-
 	if err := sc.refusedStart(ctx); err != nil {
 		return err
 	}
 	if err := sc.claimPaid(ctx, 1); err != nil {
 		return err
 	}
-	decided, err := sc.decide(ctx)
+	row, err := sc.leftToAPerson(ctx)
+	if err != nil {
+		return err
+	}
+	decided, err := sc.decide(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -82,20 +81,24 @@ func (sc *scene) refusedStart(ctx context.Context) error {
 		"The agent cannot go on: whether the payment was made is unknown.")
 }
 
-// decide is what a person does: take the row from the queue, ask the bank, and say
-// what was found.
-func (sc *scene) decide(ctx context.Context) (client.DecisionAnswer, error) {
+// leftToAPerson finds that the bank's answer has proven nothing, and returns the row that
+// waits for a person.
+func (sc *scene) leftToAPerson(ctx context.Context) (*client.QueueItem, error) {
+	row, err := sc.lookedUp(ctx, sc.token, sc.run())
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, sc.tell.claim(false, "The queue holds the one row of this run; it holds none.")
+	}
+	sc.tell.say("The server has asked the bank, too. The queue shows a person: %s; %s.", row.Summary, row.Known)
+	return row, sc.tell.claim(row.Known == notFinal, "The bank's answer proves nothing: it has the payment as processing, and that can still change.")
+}
+
+// decide is what a person does: look into the bank's ledger, and say what was found.
+func (sc *scene) decide(ctx context.Context, row *client.QueueItem) (client.DecisionAnswer, error) {
 	person := sc.as(sc.admin)
 	defer person.Close()
-	queue, err := person.Queue(ctx, client.QueueFilter{RunID: sc.run()})
-	if err != nil {
-		return client.DecisionAnswer{}, err
-	}
-	if len(queue.Items) != 1 {
-		return client.DecisionAnswer{}, sc.tell.claim(false, "The queue holds the one row of this run; it holds %d.", len(queue.Items))
-	}
-	row := queue.Items[0]
-	sc.tell.say("The queue shows a person: %s.", row.Summary)
 	verdict, err := sc.find(ctx)
 	if err != nil {
 		return client.DecisionAnswer{}, err
@@ -111,18 +114,18 @@ func (sc *scene) decide(ctx context.Context) (client.DecisionAnswer, error) {
 	if err != nil {
 		return answer, err
 	}
-	sc.tell.say("The person has asked the bank and decides: %s, reference %s.", verdict.Verdict, verdict.Reference)
+	sc.tell.say("The person has had the bank look into its ledger, and decides: %s, reference %s.", verdict.Verdict, verdict.Reference)
 	return answer, nil
 }
 
-// find makes a verdict of what the bank's look-up says.
+// find makes a verdict of what stands in the bank's ledger.
 func (sc *scene) find(ctx context.Context) (v client.DecisionRequest, err error) {
-	found, err := bank.Find(ctx, sc.bankAt, agent.Invoice.Reference)
+	found, err := sc.payments(ctx)
 	if err != nil {
 		return v, err
 	}
-	if len(found) != 1 || !found[0].Final {
-		return v, errors.New("the bank's answer decides nothing")
+	if len(found) != 1 {
+		return v, errors.New("the bank's ledger decides nothing")
 	}
 	p := found[0]
 	result, err := json.Marshal(agent.Receipt{PaymentID: p.ID})
@@ -131,7 +134,7 @@ func (sc *scene) find(ctx context.Context) (v client.DecisionRequest, err error)
 	}
 	return client.DecisionRequest{
 		DecisionID: "decision-" + sc.run(), Verdict: client.VerdictTaken, Reference: p.ID, Result: result,
-		Note: fmt.Sprintf("The bank shows %s to %s, %s.", dollars(p.Amount), p.Payee, p.Status),
+		Note: fmt.Sprintf("The bank's clerk finds %s of %s to %s in the ledger, %s.", p.ID, dollars(p.Amount), p.Payee, p.Status),
 	}, nil
 }
 
