@@ -20,6 +20,7 @@ import (
 	"quittance/cmd/quittance/demo/agent"
 	"quittance/cmd/quittance/demo/bank"
 	"quittance/reconcile/access"
+	"quittance/reconcile/lookup"
 )
 
 // DeskPolicy is what the hands-on demo's server is told about its tools.
@@ -134,17 +135,17 @@ func (sc *scene) crash(ctx context.Context) error {
 
 // handOver says what is to be done, and opens the desk where there is a display.
 func (sc *scene) handOver(ctx context.Context, link string) error {
-	row, err := sc.lookedUp(ctx, sc.token, sc.run())
+	x, err := sc.lookedUp(ctx, sc.token, sc.run())
 	if err != nil {
 		return err
 	}
-	if row == nil || row.Known != notFinal {
+	if x == nil || x.LookUps[0].Reason != string(lookup.NotFinal) {
 		return errors.New("the agent's payment is not left to a person")
 	}
 	fmt.Fprintf(sc.out, "\nYour turn. This link signs you in, once and within %d minutes:\n\n    %s\n\n", int(access.SignInLinkLife.Minutes()), link)
-	fmt.Fprintf(sc.out, "1. Look at the queue: what is at stake, how long it has waited, what is known. Open \"%s\".\n", row.Summary)
-	fmt.Fprintf(sc.out, "   The server has asked the bank, as the page shows: %s. The bank takes an hour over large payments, and what\n", row.Known)
-	fmt.Fprintln(sc.out, "   can still change proves nothing. So it is left to you.")
+	fmt.Fprintf(sc.out, "1. Look at the queue: what is at stake, how long it has waited, what is known. Open \"%s\".\n", x.Summary)
+	fmt.Fprintln(sc.out, "   The server has asked the bank, as the page shows: it has the payment as processing. (It takes an hour over large")
+	fmt.Fprintln(sc.out, "   ones.) That can still change, so it proves nothing, and it is left to you.")
 	fmt.Fprintln(sc.out, "2. Look into the bank's ledger, as its clerk would for you, and take the payment's \"id\" for the reference:")
 	sc.tell.command("grep", agent.Invoice.Reference, filepath.Join(sc.dir, sc.books))
 	fmt.Fprint(sc.out, "3. Choose \"Yes, it took effect\", say what you saw, enter the reference, and confirm. Then watch this terminal.\n\n")

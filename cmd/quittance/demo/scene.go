@@ -42,7 +42,7 @@ func (sc *scene) openBank(ctx context.Context, how bank.Behaviour) (err error) {
 		words = append(words, "--lose-answers", strconv.Itoa(how.LoseAnswers))
 	}
 	if how.Settles > 0 {
-		words = append(words, "--settles", how.Settles.String())
+		words = append(words, "--settles", strings.TrimSuffix(how.Settles.String(), "0m0s"))
 	}
 	if how.Large > 0 {
 		words = append(words, "--large", strconv.FormatInt(how.Large, 10))

@@ -139,8 +139,8 @@ func (sc *scene) seed(ctx context.Context, colleague string) (stop func(), err e
 // bankAsked waits until the bank's answers have proven what they can.
 func (sc *scene) bankAsked(ctx context.Context, token string) error {
 	for run, proven := range map[string]bool{provenRun: true, differsRun: false} {
-		row, err := sc.lookedUp(ctx, token, run)
-		if err == nil && (row == nil) != proven {
+		open, err := sc.lookedUp(ctx, token, run)
+		if err == nil && (open == nil) != proven {
 			err = errors.New("the bank's answer was judged otherwise")
 		}
 		if err != nil {

@@ -2,11 +2,13 @@ package demo
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"quittance/client"
 	"quittance/cmd/quittance/demo/agent"
 	"quittance/cmd/quittance/demo/bank"
+	"quittance/reconcile/lookup"
 )
 
 // settled: a crash between the act and the record, at a bank that can be asked and has an
@@ -16,16 +18,18 @@ func (sc *scene) settled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	row, err := sc.lookedUp(ctx, sc.token, sc.run())
+	open, err := sc.lookedUp(ctx, sc.token, sc.run())
 	if err != nil {
 		return err
 	}
 	sc.tell.say("Its lease has ended, whether it paid was unknown, and the run was paused. So the server asked the bank:")
 	sc.tell.command("curl", "-s", bank.FindURL(sc.bankAt, agent.Invoice.Reference))
-	if row != nil {
-		return sc.tell.claim(false, "The bank's answer proves that it took effect; it left it to a person: %s.", row.Known)
+	if open != nil {
+		return sc.tell.claim(false, "The bank's answer is a proof. %s", open.LookUps[0].Why)
 	}
-	sc.tell.say("That answer was a proof, and the run may go on: no person was asked.")
+	if err := sc.tell.claim(true, "The bank's answer is a proof, and the run may go on. No person was asked."); err != nil {
+		return err
+	}
 
 	second, err := sc.startAgent("")
 	if err != nil {
@@ -65,16 +69,10 @@ func (sc *scene) payAndVanish(ctx context.Context, how bank.Behaviour) (payment 
 	return payment, nil
 }
 
-// The queue's words for what is known of a payment.
-const (
-	notAsked = "started, outcome unknown"
-	notFinal = "found, not final"
-)
-
 // lookedUp waits until the bank has been asked about the one payment of a run that was
-// left alone, and returns the payment's row in the queue: nil where nothing waits for a
-// person.
-func (sc *scene) lookedUp(ctx context.Context, token, name string) (*client.QueueItem, error) {
+// left alone. It returns the payment with the bank's answer if that proves nothing, and
+// nil when nothing of the run is open any more.
+func (sc *scene) lookedUp(ctx context.Context, token, name string) (*client.EffectView, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepLimit, errStep)
 	defer cancel()
 	caller, person := sc.as(token), sc.as(sc.admin)
@@ -85,23 +83,23 @@ func (sc *scene) lookedUp(ctx context.Context, token, name string) (*client.Queu
 		if err != nil {
 			return nil, err
 		}
-		switch run.State {
-		case client.RunRunning: // until the lease ends
-		case client.RunPaused:
-			queue, err := person.Queue(ctx, client.QueueFilter{RunID: name})
+		switch {
+		case run.State == client.RunPaused && len(run.WaitingFor) == 1:
+			x, err := person.Effect(ctx, run.WaitingFor[0].EffectID)
 			if err != nil {
 				return nil, err
 			}
-			if len(queue.Items) == 1 && queue.Items[0].Known != notAsked {
-				return &queue.Items[0], nil
+			if len(x.LookUps) > 0 && x.LookUps[0].Verdict == "inconclusive" && x.LookUps[0].Reason != string(lookup.CouldNot) {
+				x, err = person.Effect(ctx, x.EffectID) // its version may have been read before the answer came
+				return &x, err
 			}
-		default:
+		case run.State == client.RunReady:
 			return nil, nil
 		}
 		select {
 		case <-time.After(4 * lookEvery):
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, fmt.Errorf("the bank's answer about %s has no effect: %w", name, context.Cause(ctx))
 		}
 	}
 }

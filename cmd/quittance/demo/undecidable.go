@@ -11,6 +11,7 @@ import (
 	"quittance/client"
 	"quittance/cmd/quittance/demo/agent"
 	"quittance/cmd/quittance/demo/bank"
+	"quittance/reconcile/lookup"
 )
 
 // undecidable: the same crash at a bank whose answer can still change. Nobody can know
@@ -26,11 +27,11 @@ func (sc *scene) undecidable(ctx context.Context) error {
 	if err := sc.claimPaid(ctx, 1); err != nil {
 		return err
 	}
-	row, err := sc.leftToAPerson(ctx)
+	open, err := sc.leftToAPerson(ctx)
 	if err != nil {
 		return err
 	}
-	decided, err := sc.decide(ctx, row)
+	decided, err := sc.decide(ctx, open)
 	if err != nil {
 		return err
 	}
@@ -81,36 +82,37 @@ func (sc *scene) refusedStart(ctx context.Context) error {
 		"The agent cannot go on: whether the payment was made is unknown.")
 }
 
-// leftToAPerson finds that the bank's answer has proven nothing, and returns the row that
-// waits for a person.
-func (sc *scene) leftToAPerson(ctx context.Context) (*client.QueueItem, error) {
-	row, err := sc.lookedUp(ctx, sc.token, sc.run())
+// leftToAPerson finds that the bank's answer has proven nothing, and returns the payment
+// that waits for a person.
+func (sc *scene) leftToAPerson(ctx context.Context) (*client.EffectView, error) {
+	x, err := sc.lookedUp(ctx, sc.token, sc.run())
 	if err != nil {
 		return nil, err
 	}
-	if row == nil {
-		return nil, sc.tell.claim(false, "The queue holds the one row of this run; it holds none.")
+	if x == nil {
+		return nil, sc.tell.claim(false, "The payment waits for a person; nothing of this run does.")
 	}
-	sc.tell.say("The server has asked the bank, too. The queue shows a person: %s; %s.", row.Summary, row.Known)
-	return row, sc.tell.claim(row.Known == notFinal, "The bank's answer proves nothing: it has the payment as processing, and that can still change.")
+	last := x.LookUps[0]
+	sc.tell.say("The server has asked the bank, too. A person is shown: %s. %s", x.Summary, last.Why)
+	return x, sc.tell.claim(last.Reason == string(lookup.NotFinal), "The bank has it as processing, which can still change. That proves nothing, and a person has to decide.")
 }
 
 // decide is what a person does: look into the bank's ledger, and say what was found.
-func (sc *scene) decide(ctx context.Context, row *client.QueueItem) (client.DecisionAnswer, error) {
+func (sc *scene) decide(ctx context.Context, x *client.EffectView) (client.DecisionAnswer, error) {
 	person := sc.as(sc.admin)
 	defer person.Close()
 	verdict, err := sc.find(ctx)
 	if err != nil {
 		return client.DecisionAnswer{}, err
 	}
-	verdict.Version = row.Version
+	verdict.Version = x.Version
 	body, err := json.Marshal(verdict)
 	if err != nil {
 		return client.DecisionAnswer{}, fmt.Errorf("couldn't write the verdict down: %w", err)
 	}
 	sc.tell.command("curl", "-s", "-H", "Authorization: Bearer $PERSON", "-H", "Content-Type: application/json",
-		sc.server+"/v1/effects/"+row.EffectID+"/decision", "-d", string(body))
-	answer, err := person.Decide(ctx, row.EffectID, verdict)
+		sc.server+"/v1/effects/"+x.EffectID+"/decision", "-d", string(body))
+	answer, err := person.Decide(ctx, x.EffectID, verdict)
 	if err != nil {
 		return answer, err
 	}
