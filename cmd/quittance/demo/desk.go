@@ -53,9 +53,11 @@ func Desk(ctx context.Context, out io.Writer, dir string) error {
 	case closeErr != nil:
 		return closeErr
 	case dir != "":
-		fmt.Fprintf(out, "Its files are in %s. To look again, in the same browser, with the bank to be asked:\n", s.dir)
+		fmt.Fprintf(out, "Its files are in %s. To look again, in the same browser, with a bank that can be asked:\n", s.dir)
 		sc.tell.command("quittance", "serve", "--data", filepath.Join(s.dir, dataFolder), "--policy", filepath.Join(s.dir, policyFile))
-		sc.tell.command("quittance", "demo-bank", "--ledger", filepath.Join(s.dir, sc.books), "--listen", sc.at)
+		if sc.books != "" {
+			sc.tell.command("quittance", "demo-bank", "--ledger", filepath.Join(s.dir, sc.books), "--listen", sc.at)
+		}
 	default:
 		fmt.Fprintln(out, "Nothing of it is left.")
 	}
@@ -146,9 +148,10 @@ func (sc *scene) handOver(ctx context.Context, link string) error {
 	fmt.Fprintf(sc.out, "1. Look at the queue: what is at stake, how long it has waited, what is known. Open \"%s\".\n", x.Summary)
 	fmt.Fprintln(sc.out, "   The server has asked the bank, as the page shows: it has the payment as processing. (It takes an hour over large")
 	fmt.Fprintln(sc.out, "   ones.) That can still change, so it proves nothing, and it is left to you.")
-	fmt.Fprintln(sc.out, "2. Look into the bank's ledger, as its clerk would for you, and take the payment's \"id\" for the reference:")
+	fmt.Fprintln(sc.out, "2. Look into the bank's ledger, as its clerk would for you, and find the payment's \"id\":")
 	sc.tell.command("grep", agent.Invoice.Reference, filepath.Join(sc.dir, sc.books))
-	fmt.Fprint(sc.out, "3. Choose \"Yes, it took effect\", say what you saw, enter the reference, and confirm. Then watch this terminal.\n\n")
+	fmt.Fprintln(sc.out, "3. Choose \"Yes, it took effect\", say what you saw, enter the id as the reference and in \"The result the agent will be")
+	fmt.Fprint(sc.out, "   given\", and confirm. Then watch this terminal.\n\n")
 	if err := openInBrowser(link); err != nil {
 		sc.tell.say("No browser was opened (%v): open the link yourself.", err)
 	}
