@@ -32,6 +32,8 @@ type Engine interface {
 	Checkpoint(ctx context.Context, account int64, runID string) (effects.Checkpoint, error)
 
 	Effect(ctx context.Context, account int64, effectID string) (effects.EffectView, error)
+	Looks(ctx context.Context, effectID string) (effects.LooksView, error)
+	LookNow(ctx context.Context, effectID string) (soon bool, err error)
 	Queue(ctx context.Context, q effects.QueueQuery) (effects.QueuePage, error)
 	Decide(ctx context.Context, p effects.Person, list []effects.Decide) ([]effects.DecideResult, error)
 	Undo(ctx context.Context, p effects.Person, u effects.Undo) (effects.DecideAnswer, error)

@@ -90,26 +90,9 @@ func (a *answering) judge(ctx context.Context) error {
 		return err
 	}
 	around.Gap, around.Deadline = a.x.Gap, a.x.Deadline // the row may not say so yet
-	surround(&a.q, a.tool, around)
-	refs := a.seen.References()
-	accounts, tools := make([]int64, len(refs)), make([]string, len(refs))
-	for i := range refs {
-		accounts[i], tools[i] = a.x.Account, a.x.Tool
-	}
-	owned, err := store.OwnedReferences(ctx, a.tx, accounts, tools, refs)
-	if err != nil {
+	if a.answer, err = judge(ctx, a.tx, a.tool, a.lookup, around, &a.q, a.seen); err != nil {
 		return err
 	}
-	for ref, id := range owned {
-		if id != a.x.ID {
-			a.q.Owned[ref.Ref] = id
-		}
-	}
-	earlier, err := readsOf(around)
-	if err != nil {
-		return err
-	}
-	a.answer = lookup.Judge(a.q, a.lookup.Terms, a.seen, earlier)
 	if a.answer.Verdict == lookup.Taken {
 		var r *Refusal
 		if a.result, r = a.e.keep("/result", a.x.Tool, a.answer.Result); r != nil {
@@ -132,22 +115,32 @@ func (a *answering) judge(ctx context.Context) error {
 	})
 }
 
-// verdictWord is a verdict as it is stored and told.
-func verdictWord(v lookup.Verdict) string {
-	if v == lookup.Inconclusive {
-		return "inconclusive"
+// judge says what a look proves, with what stands around the effect now.
+func judge(ctx context.Context, r ledger.Reader, t *policy.Tool, l *lookup.Lookup, around lookups.Around, q *lookup.Question, seen lookup.Seen) (a lookup.Answer, err error) {
+	surround(q, t, around)
+	refs := seen.References()
+	accounts, tools := make([]int64, len(refs)), make([]string, len(refs))
+	for i := range refs {
+		accounts[i], tools[i] = around.Account, around.Tool
 	}
-	return string(v)
+	owned, err := store.OwnedReferences(ctx, r, accounts, tools, refs)
+	if err != nil {
+		return a, err
+	}
+	for ref, id := range owned {
+		if id != around.Effect {
+			q.Owned[ref.Ref] = id
+		}
+	}
+	earlier, err := readsOf(around)
+	if err != nil {
+		return a, err
+	}
+	return lookup.Judge(*q, l.Terms, seen, earlier), nil
 }
 
-// looked tells whether the source could be read, so that what it did not show is news.
-func (a *answering) looked() bool {
-	switch a.answer.Reason {
-	case "", lookup.NoAttempt, lookup.CouldNot, lookup.Partial, lookup.WrongWorld:
-		return false
-	}
-	return true
-}
+// looked tells whether the source could be read.
+func (a *answering) looked() bool { return looked(a.answer.Reason) }
 
 // clean tells whether it was read and showed nothing that may be this effect.
 func (a *answering) clean() bool {

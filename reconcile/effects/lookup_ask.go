@@ -134,21 +134,21 @@ func asks(l *lookup.Lookup) bool {
 	return !pulls
 }
 
-// mayAsk looks once a second whether nothing may be asked.
+// mayAsk looks, once a second, whether nothing may be asked.
 func (a *asker) mayAsk(ctx context.Context) error {
 	if time.Since(a.looked) < askEvery {
 		return nil
 	}
-	off, err := a.e.off(ctx)
+	off, err := a.e.lookupsOff(ctx)
 	if err == nil {
 		a.off, a.looked = off, time.Now()
 	}
 	return err
 }
 
-// off tells that nothing may be asked: in a log gap that nobody has acknowledged, or in a
-// copy of the database in a place that nothing may leave.
-func (e *Engine) off(ctx context.Context) (bool, error) {
+// lookupsOff tells that nothing may be asked: in a log gap that nobody has acknowledged, or
+// in a copy of the database in a place that nothing may leave.
+func (e *Engine) lookupsOff(ctx context.Context) (bool, error) {
 	m, err := system.Read(ctx, e.db)
 	return m.Behind() || !m.Outward, err
 }

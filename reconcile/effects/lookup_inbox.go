@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"quittance/ledger"
-	"quittance/ledger/access"
+	store "quittance/ledger/effects"
 	"quittance/ledger/inbox"
 	"quittance/ledger/lookups"
 	"quittance/reconcile/canon"
@@ -245,7 +245,7 @@ func (e *Engine) examine(ctx context.Context, tx *ledger.Tx, boxes []string) (n 
 		hidden bool // secrets were taken out: keys of ours may be among them
 	}
 	watched := map[kind]map[int64][]string{} // by word, the effects
-	accounts, err := access.Accounts(ctx, tx)
+	accounts, err := store.AccountIDs(ctx, tx)
 	if err != nil {
 		return 0, 0, err
 	}

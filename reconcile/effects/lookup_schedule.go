@@ -83,7 +83,7 @@ func (e *Engine) LookNow(ctx context.Context, id string) (soon bool, err error) 
 	}
 	err = e.onEffect(ctx, key.String(), func(ctx context.Context, w *work, x *effect) (*Refusal, error) {
 		if !w.tool(x).HasLookup() {
-			return x.refusal(CodeNotAllowed, "The tool has no look-up: nobody can be asked."), nil
+			return x.refusal(CodeNoLookup, "The tool has no look-up: a person must find out."), nil
 		}
 		p := planOf(x.facts())
 		if p == lookups.None {

@@ -95,7 +95,9 @@ func (l *Lookup) tidy(s *Seen, redactor *redact.Redactor) {
 			h.Reference = "" // it holds a secret, and so names nothing
 		}
 		h.Record = clean([]byte(h.Record), maxRecord, mask, redactor)
-		h.State = clean([]byte(h.State), maxWord, mask, redactor)
+		for _, word := range []*string{&h.State, &h.Amount, &h.Currency} {
+			*word = clean([]byte(*word), maxWord, mask, redactor)
+		}
 		if h.Result != nil {
 			h.Result, _, _ = redactor.JSON([]byte(mask(string(h.Result))), nil, nil) // nil where it is not JSON
 		}
