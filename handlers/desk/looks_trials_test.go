@@ -187,6 +187,20 @@ func TestBC079_FoundNotFinalIsNoVerdict(t *testing.T) {
 	}
 }
 
+func TestBC079_ThatItFailedIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newLooked(t)
+	w.bank.Put(simulator.Payment{ID: "tr_5", Reference: "INV-79", Amount: 5000, Currency: "USD", To: "DE02", Status: "processing", LandedAt: time.Now()})
+	id := w.asks("wire", "INV-79", 5000)
+	w.bank.Turn("tr_5", "canceled")
+	w.ask(id)
+	page := w.signedIn("petra").get("/effects/" + id)
+	says(t, page, "Cancelled for good", "canceled", "Asked the downstream: found, not final", "Asked the downstream: not found yet")
+	if w.effect(id).State != "interrupted" {
+		t.Error("a cancelled record that does not carry our key decided")
+	}
+}
+
 func TestBC107_WhatLookUpsFoundIsNamedBeforeItIsDenied(t *testing.T) {
 	t.Parallel()
 	w := newLooked(t)
