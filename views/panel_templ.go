@@ -636,7 +636,7 @@ func verdict(v *Verdict) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = hits("This was found, and speaks against a no", v.NotOurs).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = hits("Found, and speaks against a no", v.NotOurs).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

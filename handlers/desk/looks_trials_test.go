@@ -207,7 +207,7 @@ func TestBC107_WhatLookUpsFoundIsNamedBeforeItIsDenied(t *testing.T) {
 	w.bank.Put(tr("tr_552", "INV-107", 61500))
 	id := w.asks("wire", "INV-107", 31000)
 	v := w.signedIn("petra")
-	says(t, v.get("/effects/"+id), "This was found, and speaks against a no", "I have looked: tr_552 is not this call")
+	says(t, v.get("/effects/"+id), "Found, and speaks against a no", "I have looked: tr_552 is not this call")
 	confirm, form := v.toConfirm(id, verdict("not_taken", "It is not ours"))
 	says(t, confirm, "tr_552: 615.00 USD, booked, differs from the intent.", "The downstream is asked once more before agents see it", "vendor's own key lives until")
 	a := v.send("/effects/"+id+"/decision", form)
