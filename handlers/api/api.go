@@ -7,6 +7,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"time"
 
@@ -37,6 +38,10 @@ type Engine interface {
 	Decide(ctx context.Context, p effects.Person, list []effects.Decide) ([]effects.DecideResult, error)
 	Undo(ctx context.Context, p effects.Person, u effects.Undo) (effects.DecideAnswer, error)
 	AddEvidence(ctx context.Context, p effects.Person, a effects.AddEvidence) (effects.DecideAnswer, error)
+
+	ClaimLookups(ctx context.Context, c effects.ClaimLookups) ([]effects.LookupQuestion, error)
+	AnswerLookup(ctx context.Context, account int64, id string, brought []byte) (effects.LookupVerdict, error)
+	Receive(ctx context.Context, inbox string, h http.Header, body []byte) (effects.Received, error)
 
 	Gap(ctx context.Context) (*effects.GapView, error)
 	AcknowledgeGap(ctx context.Context, p effects.Person, note string) error

@@ -13,17 +13,23 @@ import (
 )
 
 // answered stores what a downstream showed about an effect, and what that proves. l is nil
-// for a tool that has only its vendor's key.
-func (e *Engine) answered(ctx context.Context, t *policy.Tool, l *lookup.Lookup, asked lookups.Asked, q lookup.Question, seen lookup.Seen) error {
+// for a tool that has only its vendor's key. It gives back what was stored: nil where
+// somebody else asks by now.
+func (e *Engine) answered(ctx context.Context, t *policy.Tool, l *lookup.Lookup, asked lookups.Asked, q lookup.Question, seen lookup.Seen) (*answering, error) {
 	for try := 0; ; try++ {
+		var a *answering
 		err := e.onEffect(ctx, asked.Effect, func(ctx context.Context, w *work, x *effect) (*Refusal, error) {
-			return nil, (&answering{work: w, x: x, tool: t, lookup: l, asked: asked, q: q, seen: seen}).store(ctx)
+			a = &answering{work: w, x: x, tool: t, lookup: l, asked: asked, q: q, seen: seen}
+			return nil, a.store(ctx)
 		})
 		// Another effect was closed with the same reference meanwhile: now it owns the record.
 		if ledger.Constraint(err) == "effects_reference" && try < 3 {
 			continue
 		}
-		return err
+		if err != nil || a.id == "" {
+			return nil, err
+		}
+		return a, nil
 	}
 }
 
@@ -39,7 +45,7 @@ type answering struct {
 
 	plan   *lookups.Scheduled
 	answer lookup.Answer
-	id     string // of the look-up as it is recorded
+	id     string // of the look-up as it is recorded: the question's own
 	result kept
 }
 
@@ -50,13 +56,18 @@ func (a *answering) store(ctx context.Context) (err error) {
 	if a.plan == nil || a.plan.AskedBy != a.asked.By {
 		return nil // it took so long that somebody else asks by now
 	}
-	a.id = newID()
+	a.id = a.asked.By
 	if a.lookup != nil {
 		if err := a.judge(ctx); err != nil {
 			return err
 		}
 	}
 	next := goOn(a.plan, a.now, a.answer, a.seen.RetryAfter)
+	if a.seen.Problem == lookup.Unanswered {
+		if err := a.unanswered(ctx, &next); err != nil {
+			return err
+		}
+	}
 	next.Finding, next.Hit = a.plan.Finding, a.plan.Hit
 	if a.looked() {
 		next.Finding, next.Hit = finding(a.answer), a.hit()
@@ -96,14 +107,10 @@ func (a *answering) judge(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("couldn't encode an answer: %w", err)
 	}
-	verdict := string(a.answer.Verdict)
-	if a.answer.Verdict == lookup.Inconclusive {
-		verdict = "inconclusive"
-	}
 	return lookups.Record(ctx, a.tx, lookups.Answer{
 		ID: a.id, Effect: a.x.ID, Cause: a.asked.Cause, AskedAt: a.asked.At, AnsweredAt: ledger.At(a.now), Tool: a.x.Tool, Kind: a.lookup.Kind,
 		Source: a.lookup.Terms.Digest, Request: storable(a.seen.Request), Status: a.seen.Status, Latency: a.seen.Latency.Seconds(), Pages: a.seen.Pages,
-		BodyDigest: a.seen.Digest, Excerpt: a.seen.Excerpt, Problem: string(a.seen.Problem), Verdict: verdict, Reason: string(a.answer.Reason),
+		BodyDigest: a.seen.Digest, Excerpt: a.seen.Excerpt, Problem: string(a.seen.Problem), Verdict: verdictWord(a.answer.Verdict), Reason: string(a.answer.Reason),
 		Why: storable(a.answer.Why), Reference: a.answer.Reference, Earliest: ledger.At(a.answer.Earliest), Found: storable(string(found)), Read: storable(string(read)),
 	})
 }

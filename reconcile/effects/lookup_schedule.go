@@ -58,7 +58,7 @@ func (w *work) schedule(ctx context.Context) error {
 	return lookups.Set(ctx, w.tx, list)
 }
 
-// lookSoon wakes the asker where something is due.
+// lookSoon wakes the asker, and the workers that wait, where something is due.
 func (e *Engine) lookSoon(due bool) {
 	if !due {
 		return
@@ -67,6 +67,7 @@ func (e *Engine) lookSoon(due bool) {
 	case e.due <- struct{}{}:
 	default:
 	}
+	e.hub.Changed(lookupsDue)
 }
 
 // staleAfter is how old the last look may be before opening an effect's page asks again.
