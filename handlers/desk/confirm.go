@@ -127,6 +127,9 @@ func (d *Desk) willHappen(r *request, s subject, t draft) []string {
 	if text := d.holdOf(s, v, r.now); text != "" {
 		list = append(list, text)
 	}
+	if v == effects.VerdictTaken && t.Result != "" && t.Result == string(s.tool.ResultExample()) {
+		list = append(list, "The agent is given the policy's example, word for word. Go back and put the real values in, unless they are these.")
+	}
 	if (v == effects.VerdictNotTaken || v == effects.VerdictStop) && len(s.Attempts) > 0 {
 		if !s.Blind {
 			list = append(list, "The downstream is asked once more before agents see it. Whatever is found then, and not named here as somebody else's, opens it again.")
