@@ -55,6 +55,7 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 // empty must not scan it once it is large.
 var byKey = map[string]string{
 	"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+	"enable_bitmapscan": "off", "random_page_cost": "0.01", "seq_page_cost": "0.01", "cpu_tuple_cost": "1",
 }
 
 // byPage are settings for sessions that read pages: a few rows out of many. What a page
@@ -176,6 +177,15 @@ func (d *DB) Once(ctx context.Context, dest any, query string, args ...any) erro
 		return err
 	}
 	return s.GetContext(ctx, dest, args...)
+}
+
+// OnceEach is Once for a statement that returns several rows; the caller closes them.
+func (d *DB) OnceEach(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
+	s, err := d.tx.prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryxContext(ctx, args...)
 }
 
 // Get reads one row into dest; [ErrNotFound] when there is none.

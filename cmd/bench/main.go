@@ -60,6 +60,7 @@ type bench struct {
 	account int64
 	token   string
 	base    string // URL of the server
+	pid     int    // of PostgreSQL
 	runs    atomic.Int64
 }
 
@@ -122,6 +123,11 @@ func prepare(ctx context.Context, dsn string) (*bench, func(), error) {
 		return nil, nil, err
 	}
 	b := &bench{db: db, engine: e, token: access.NewToken(access.AgentPrefix)}
+	var backend int
+	if err := db.Get(ctx, &backend, `SELECT pg_backend_pid()`); err != nil {
+		return nil, nil, err
+	}
+	b.pid = parent(strconv.Itoa(backend))
 	a := access.New(db)
 	if err := a.AddAgentToken(ctx, "bench", "bench", b.token, 0); err != nil {
 		return nil, nil, err
@@ -182,7 +188,7 @@ func (b *bench) together(ctx context.Context, n int, length time.Duration) error
 	defer stop()
 	h := ceiling.NewHand(hand, b.db)
 	same := newSame(hand, b)
-	var base, kept float64
+	var base, kept, cheapest float64
 	for _, m := range []struct {
 		name  string
 		agent func() (func() error, error)
@@ -194,19 +200,21 @@ func (b *bench) together(ctx context.Context, n int, length time.Duration) error
 		{"Effects/inprocess", func() (func() error, error) { return b.effect(ctx) }},
 		{"Effects/http", func() (func() error, error) { return b.httpEffect(ctx) }},
 	} {
+		before := spent(b.pid)
 		times, err := loop(ctx, n, length, m.agent)
 		if err != nil {
 			return err
 		}
+		cost := float64((spent(b.pid) - before).Microseconds()) / float64(len(times))
 		rate := float64(len(times)) / length.Seconds()
 		switch {
 		case base == 0:
-			base = rate
+			base, cheapest = rate, cost
 		case kept == 0:
 			kept = rate
 		}
-		fmt.Printf("Benchmark%s/agents=%d \t%d\t%d ns/op\t%.0f effects/s\t%.2f of-hand\t%.2f of-same-rows\t%d p50-ns\t%d p99-ns\n", m.name, n, len(times),
-			length.Nanoseconds()/int64(len(times)), rate, rate/base, of(rate, kept), median(times).Nanoseconds(), times[len(times)*99/100].Nanoseconds())
+		fmt.Printf("Benchmark%s/agents=%d \t%d\t%d ns/op\t%.0f effects/s\t%.2f of-hand\t%.2f of-same-rows\t%.0f cpu-us/op\t%.2f cpu-of-hand\t%d p50-ns\t%d p99-ns\n", m.name, n, len(times),
+			length.Nanoseconds()/int64(len(times)), rate, rate/base, of(rate, kept), cost, cheapest/cost, median(times).Nanoseconds(), times[len(times)*99/100].Nanoseconds())
 	}
 	return nil
 }

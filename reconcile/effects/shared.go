@@ -25,7 +25,16 @@ var errBrokeDown = errors.New("a shared transaction broke down; it is not known 
 type pending struct {
 	ops  []*prepared
 	err  error
+	over bool
 	done chan struct{}
+}
+
+// end answers the call, unless it was answered.
+func (p *pending) end(err error) {
+	if !p.over {
+		p.err, p.over = err, true
+		close(p.done)
+	}
 }
 
 // submit puts the call into the queue and waits for its commit. When a committer is
@@ -60,9 +69,6 @@ func (e *Engine) serve(ctx context.Context) {
 			break
 		}
 		e.commit(ctx, batch)
-		for _, p := range batch {
-			close(p.done)
-		}
 	}
 	<-e.committers
 	// Who came between the last look and now found all committers at work.
@@ -85,39 +91,37 @@ func (e *Engine) gather() (batch []*pending) {
 	return batch
 }
 
-// commit decides a batch in one transaction. When the batch cannot be committed as
-// a whole, each call is tried on its own, so that one bad call fails alone.
+// commit decides a batch. What nothing stands against is written by the fast way; the
+// rest shares one transaction. When that cannot be committed as a whole, each call is
+// tried on its own, so that one bad call fails alone.
 func (e *Engine) commit(ctx context.Context, batch []*pending) {
 	// Here no caller's goroutine would catch it, and one call must not end the server.
 	defer func() {
 		if r := recover(); r != nil {
 			e.log.Error("a shared transaction broke down", "panic", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 			for _, p := range batch {
-				p.err = errBrokeDown
+				p.end(errBrokeDown)
 			}
 		}
 	}()
+	batch = e.fastFinishes(ctx, e.fastBegins(ctx, batch))
+	if len(batch) == 0 {
+		return
+	}
 	var ops []*prepared
 	for _, p := range batch {
 		ops = append(ops, p.ops...)
 	}
-	if len(ops) == 1 {
-		if done, err := e.fastBegin(ctx, ops[0]); done || err != nil {
-			batch[0].err = err
-			return
-		}
-	}
 	err := e.together(ctx, ops)
-	if err == nil {
+	if err != nil && len(batch) > 1 {
+		e.log.Warn("a shared transaction failed; its calls are tried one by one", "calls", len(batch), "error", err)
+		for _, p := range batch {
+			p.end(e.together(ctx, p.ops))
+		}
 		return
 	}
-	if len(batch) == 1 {
-		batch[0].err = err
-		return
-	}
-	e.log.Warn("a shared transaction failed; its calls are tried one by one", "calls", len(batch), "error", err)
 	for _, p := range batch {
-		p.err = e.together(ctx, p.ops)
+		p.end(err)
 	}
 }
 
