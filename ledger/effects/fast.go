@@ -197,4 +197,3 @@ func fast(ctx context.Context, db *ledger.DB, query string, args []any, f func(s
 	}
 	return err
 }
-

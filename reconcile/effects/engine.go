@@ -32,7 +32,7 @@ type Engine struct {
 	policies map[string]*policy.Policy // by digest: those that open runs started with
 
 	committers chan struct{}
-	queue      chan *pending
+	lines      lines
 	lastLoop   atomic.Int64 // unix milliseconds of the last finished round of the loops
 }
 
@@ -47,7 +47,7 @@ func New(ctx context.Context, db *ledger.DB, p *policy.Policy, hub *notify.Hub, 
 	}
 	e := &Engine{
 		db: db, secrets: s, redact: redact.New(s.Redaction), hub: hub, log: log,
-		policies: map[string]*policy.Policy{}, committers: make(chan struct{}, committers), queue: make(chan *pending, 4096),
+		policies: map[string]*policy.Policy{}, committers: make(chan struct{}, committers),
 	}
 	e.keying.Store(&keying{number: -1}) // of no database: read before the first begin
 	if err := e.SetPolicy(ctx, p); err != nil {
