@@ -200,12 +200,11 @@ func (b *bench) together(ctx context.Context, n int, length time.Duration) error
 		{"Effects/inprocess", func() (func() error, error) { return b.effect(ctx) }},
 		{"Effects/http", func() (func() error, error) { return b.httpEffect(ctx) }},
 	} {
-		before := spent(b.pid)
-		times, err := loop(ctx, n, length, m.agent)
+		times, processor, err := b.loop(ctx, n, length, m.agent)
 		if err != nil {
 			return err
 		}
-		cost := float64((spent(b.pid) - before).Microseconds()) / float64(len(times))
+		cost := float64(processor.Microseconds()) / float64(len(times))
 		rate := float64(len(times)) / length.Seconds()
 		switch {
 		case base == 0:
@@ -227,8 +226,9 @@ func of(rate, ceiling float64) float64 {
 	return rate / ceiling
 }
 
-// loop runs n agents for length and returns every call's time, sorted.
-func loop(ctx context.Context, n int, length time.Duration, agent func() (func() error, error)) ([]time.Duration, error) {
+// loop runs n agents for length and returns every call's time, sorted, and the processor
+// time that all of them took.
+func (b *bench) loop(ctx context.Context, n int, length time.Duration, agent func() (func() error, error)) ([]time.Duration, time.Duration, error) {
 	var mu sync.Mutex
 	var all []time.Duration
 	var wg sync.WaitGroup
@@ -237,10 +237,11 @@ func loop(ctx context.Context, n int, length time.Duration, agent func() (func()
 	for i := range calls {
 		f, err := agent()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		calls[i] = f
 	}
+	before := spent(b.pid)
 	end := time.Now().Add(length)
 	for _, f := range calls {
 		wg.Go(func() {
@@ -259,13 +260,14 @@ func loop(ctx context.Context, n int, length time.Duration, agent func() (func()
 		})
 	}
 	wg.Wait()
+	processor := spent(b.pid) - before
 	select {
 	case err := <-fail:
-		return nil, err
+		return nil, 0, err
 	default:
 	}
 	slices.Sort(all)
-	return all, nil
+	return all, processor, nil
 }
 
 func (b *bench) arguments(run string, i int) string {
