@@ -40,6 +40,18 @@ func (f fields) unnest(first int) string {
 	return "unnest(" + strings.Join(arrays, ", ") + ") WITH ORDINALITY AS x(" + f.list("") + ", n)"
 }
 
+// cells fills in a statement whose parameters, from first, are the columns of rows: {c}
+// stands for column c of row n, and {rows} for a FROM item that numbers them, guided by
+// the first column. A row so costs nothing until a column of it is needed.
+func (f fields) cells(first int, query string) string {
+	rows := "(SELECT n::integer AS n FROM unnest($" + strconv.Itoa(first) + "::" + f.types[0] + "[]) WITH ORDINALITY AS x(x, n)) AS x"
+	pairs := []string{"{rows}", rows}
+	for i, name := range f.names {
+		pairs = append(pairs, "{"+name+"}", "($"+strconv.Itoa(first+i)+"::"+f.types[i]+"[])[n]")
+	}
+	return strings.NewReplacer(pairs...).Replace(query)
+}
+
 // arrays gathers rows. A row's values are set in the order of its fields; what is
 // not set, or empty, is NULL.
 type arrays struct {

@@ -37,7 +37,7 @@ type FastBegun struct {
 	Deadline time.Time
 }
 
-var fastBeginFields = parseFields(`account_id bigint, run_id text, id uuid, key bytea, client_key text, tool text, arguments text,
+var fastBeginFields = parseFields(`id uuid, account_id bigint, run_id text, key bytea, client_key text, tool text, arguments text,
 	call_digest bytea, business_key text, claim bytea, call_claim boolean, summary text, amount numeric, currency text, decimals smallint,
 	amount_problem text, call_id text, client_time text, context text, lease bytea, attempt_id text, deadline bigint, lands bigint,
 	position bigint, prefix bytea, tail text`)
@@ -53,53 +53,53 @@ var fastBeginFields = parseFields(`account_id bigint, run_id text, id uuid, key 
 // another transaction wrote while a lock was waited for is not in this statement's
 // snapshot: the unique keys of effects and business_claims refuse it instead, and with
 // it all begins of the statement.
-var fastBegins = `
+var fastBegins = fastBeginFields.cells(3, `
 	WITH r AS MATERIALIZED (
-		SELECT x.*, r.epoch, r.lease_until
-		FROM (SELECT x.*, (SELECT r.id FROM runs r WHERE r.account_id = x.account_id AND r.run_id = x.run_id) AS run
-			FROM ` + fastBeginFields.unnest(3) + ` ORDER BY run) AS x
-		CROSS JOIN LATERAL (SELECT r.epoch, r.lease_until FROM runs r
-			WHERE r.id = x.run AND r.state = 'running' AND r.lease_hash = x.lease AND r.policy = $1 AND r.kept = 0
+		SELECT n, run, epoch, lease_until
+		FROM (SELECT n, (SELECT id FROM runs WHERE account_id = {account_id} AND run_id = {run_id}) AS run
+			FROM {rows} ORDER BY run) AS x
+		CROSS JOIN LATERAL (SELECT epoch, lease_until FROM runs
+			WHERE id = run AND state = 'running' AND lease_hash = {lease} AND policy = $1 AND kept = 0
 			FOR NO KEY UPDATE) AS r
 	), s AS MATERIALIZED (
-		SELECT now, fence, to_char(now AT TIME ZONE 'UTC', '` + eventTime + `') AS text
+		SELECT now, fence, to_char(now AT TIME ZONE 'UTC', '`+eventTime+`') AS text
 		FROM (SELECT clock_timestamp() AS now, i.fence_base + 1 AS fence FROM installation i
 			WHERE (SELECT count(*) FROM r) > 0 AND i.keying = $2 AND NOT EXISTS (SELECT 1 FROM log_gaps WHERE ended_at IS NULL)
 			OFFSET 0) AS i
 	), ok AS MATERIALIZED (
-		SELECT r.*, s.now, s.fence, s.text AS now_text, s.now + r.deadline * interval '1 microsecond' AS due,
-			s.now + (r.deadline + r.lands) * interval '1 microsecond' AS moment
+		SELECT n, run, epoch, now, fence, text, now + {deadline} * interval '1 microsecond' AS due,
+			now + ({deadline} + {lands}) * interval '1 microsecond' AS moment
 		FROM r, s
-		WHERE r.lease_until > s.now
-		AND NOT EXISTS (SELECT 1 FROM effects e WHERE e.run_id = r.run AND e.key = r.key)
-		AND NOT EXISTS (SELECT 1 FROM business_claims c WHERE c.digest = r.claim)
-		AND (r.position IS NULL OR EXISTS (
-			SELECT 1 FROM effect_events v WHERE v.run_id = r.run AND v.id = r.position AND substr(v.digest, 1, length(r.prefix)) = r.prefix))
+		WHERE lease_until > now
+		AND NOT EXISTS (SELECT 1 FROM effects WHERE run_id = run AND key = {key})
+		AND NOT EXISTS (SELECT 1 FROM business_claims WHERE digest = {claim})
+		AND ({position} IS NULL OR EXISTS (
+			SELECT 1 FROM effect_events WHERE run_id = run AND id = {position} AND substr(digest, 1, length({prefix})) = {prefix}))
 	), c AS (
 		INSERT INTO business_claims (digest, account_id, tool, business_key, effect_id, taken_at)
-		SELECT claim, account_id, tool, business_key, id, now FROM ok ORDER BY claim
+		SELECT {claim}, {account_id}, {tool}, {business_key}, {id}, now FROM ok ORDER BY 1
 	), e AS (
 		INSERT INTO effects (id, account_id, run_id, key, client_key, tool, occurrence, arguments, call_digest, business_key,
 			claim, call_claim, summary, amount, currency, decimals, amount_problem, call_id, client_time, context, opened_at,
 			state, attempts, fence, deadline, moment, changed_at)
-		SELECT id, account_id, run, key, client_key, tool, 1, arguments, call_digest, business_key,
-			claim, call_claim, summary, amount, currency, decimals, amount_problem, call_id, client_time, context, now,
+		SELECT {id}, {account_id}, run, {key}, {client_key}, {tool}, 1, {arguments}, {call_digest}, {business_key},
+			{claim}, {call_claim}, {summary}, {amount}, {currency}, {decimals}, {amount_problem}, {call_id}, {client_time}, {context}, now,
 			'in_flight', 1, fence, due, moment, now
 		FROM ok
 	), a AS (
 		INSERT INTO attempts (effect_id, number, fence, attempt_id, epoch, begun_at, deadline)
-		SELECT id, 1, fence, attempt_id, epoch, now, due FROM ok
+		SELECT {id}, 1, fence, {attempt_id}, epoch, now, due FROM ok
 	), v AS (
 		INSERT INTO effect_events (at, run_id, effect_id, version, kind, data, digest)
-		SELECT now, run, id, 1, 'begin', data, ` + eventSum("'begin'", "1::bigint") + `
-		FROM (SELECT now, run, id, '{"state":"in_flight","version":1,"attempts":1,"fence":' || fence
-				|| ',"deadline":"' || to_char(due AT TIME ZONE 'UTC', '` + eventTime + `')
-				|| '","moment":"' || to_char(moment AT TIME ZONE 'UTC', '` + eventTime + `')
-				|| '","changed_at":"' || now_text || '"' || tail AS data
+		SELECT now, run, id, 1, 'begin', data, `+eventSum("'begin'", "1::bigint")+`
+		FROM (SELECT now, run, {id} AS id, '{"state":"in_flight","version":1,"attempts":1,"fence":' || fence
+				|| ',"deadline":"' || to_char(due AT TIME ZONE 'UTC', '`+eventTime+`')
+				|| '","moment":"' || to_char(moment AT TIME ZONE 'UTC', '`+eventTime+`')
+				|| '","changed_at":"' || text || '"' || {tail} AS data
 			FROM ok OFFSET 0) AS d
 		RETURNING id, at, run_id, effect_id, digest
 	)
-	SELECT v.id, v.at, v.run_id, v.effect_id, v.digest, s.fence FROM v, s`
+	SELECT v.id, v.at, v.run_id, v.effect_id, v.digest, s.fence FROM v, s`)
 
 // eventTime is how an event writes a time, for to_char.
 const eventTime = `YYYY-MM-DD"T"HH24:MI:SS.US"Z"`
@@ -130,9 +130,9 @@ func FastBegins(ctx context.Context, db *ledger.DB, policy []byte, keying int64,
 			return nil, fmt.Errorf("couldn't encode an event: %w", err)
 		}
 		tail[0] = ','
+		rows.text("id", b.ID)
 		rows.number("account_id", b.Account)
 		rows.quote("run_id", b.RunID)
-		rows.text("id", b.ID)
 		rows.bytes("key", b.Key)
 		rows.text("client_key", b.ClientKey)
 		rows.quote("tool", b.Tool)

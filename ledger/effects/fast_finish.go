@@ -39,40 +39,39 @@ var fastFinishFields = parseFields(`id uuid, account_id bigint, fence bigint, re
 //
 // A reference that already proves another effect is refused by the unique index, and
 // with it all finishes of the statement.
-var fastFinishes = `
+var fastFinishes = fastFinishFields.cells(2, `
 	WITH f AS MATERIALIZED (
-		SELECT x.*, r.run_name, r.lease_until
-		FROM (SELECT x.*, (SELECT e.run_id FROM effects e WHERE e.id = x.id AND e.account_id = x.account_id) AS run
-			FROM ` + fastFinishFields.unnest(2) + ` ORDER BY run) AS x
-		CROSS JOIN LATERAL (SELECT r.run_id AS run_name, r.lease_until FROM runs r
-			WHERE r.id = x.run AND r.state = 'running' FOR NO KEY UPDATE) AS r
+		SELECT n, run, run_name, lease_until
+		FROM (SELECT n, (SELECT run_id FROM effects WHERE id = {id} AND account_id = {account_id}) AS run
+			FROM {rows} ORDER BY run) AS x
+		CROSS JOIN LATERAL (SELECT run_id AS run_name, lease_until FROM runs WHERE id = run AND state = 'running' FOR NO KEY UPDATE) AS r
 	), s AS MATERIALIZED (
-		SELECT now, fence_base, to_char(now AT TIME ZONE 'UTC', '` + eventTime + `') AS text
+		SELECT now, fence_base, to_char(now AT TIME ZONE 'UTC', '`+eventTime+`') AS text
 		FROM (SELECT clock_timestamp() AS now, i.fence_base FROM installation i
 			WHERE (SELECT count(*) FROM f) > 0 AND NOT EXISTS (SELECT 1 FROM log_gaps WHERE ended_at IS NULL)
 			OFFSET 0) AS i
 	), e AS (
-		UPDATE effects e SET state = 'taken', version = e.version + 1, decided_by = 'agent', release_at = s.now, released = true, used_at = s.now,
-			reference = f.reference, result = f.result, error = f.error, result_size = f.result_size, result_digest = f.result_digest,
-			changed_at = s.now
+		UPDATE effects e SET state = 'taken', version = e.version + 1, decided_by = 'agent', release_at = now, released = true, used_at = now,
+			reference = {reference}, result = {result}, error = {error}, result_size = {result_size}, result_digest = {result_digest},
+			changed_at = now
 		FROM f, s
-		WHERE e.id = f.id AND (e.state = 'in_flight' AND e.attempts = 1 AND NOT e.gap AND e.fence = COALESCE(f.fence, e.fence)
+		WHERE e.id = {id} AND (e.state = 'in_flight' AND e.attempts = 1 AND NOT e.gap AND e.fence = COALESCE({fence}, e.fence)
 			AND e.fence > s.fence_base AND e.deadline > s.now AND f.lease_until > s.now AND e.contradictions = 0
 			AND NOT e.call_claim AND e.claim_was IS NULL AND e.tool <> ALL ($1::text[])) IS TRUE
 		AND NOT EXISTS (SELECT 1 FROM business_claims c WHERE c.digest = e.claim AND c.effect_id <> e.id)
-		AND (f.position IS NULL OR EXISTS (SELECT 1 FROM effect_events v WHERE v.run_id = f.position_run AND v.id = f.position
-			AND substr(v.digest, 1, length(f.prefix)) = f.prefix))
+		AND ({position} IS NULL OR EXISTS (SELECT 1 FROM effect_events v WHERE v.run_id = {position_run} AND v.id = {position}
+			AND substr(v.digest, 1, length({prefix})) = {prefix}))
 		RETURNING e.id, f.run, f.run_name, e.version, s.now, '{"state":"taken","version":' || e.version || ',"attempts":1,"fence":' || e.fence
-			|| ',"deadline":"' || to_char(e.deadline AT TIME ZONE 'UTC', '` + eventTime + `')
-			|| '","moment":"' || to_char(e.moment AT TIME ZONE 'UTC', '` + eventTime + `')
+			|| ',"deadline":"' || to_char(e.deadline AT TIME ZONE 'UTC', '`+eventTime+`')
+			|| '","moment":"' || to_char(e.moment AT TIME ZONE 'UTC', '`+eventTime+`')
 			|| '","decided_by":"agent","release_at":"' || s.text || '","released":true,"used_at":"' || s.text || '"'
-			|| f.outcome || ',"changed_at":"' || s.text || f.cause AS data
+			|| {outcome} || ',"changed_at":"' || s.text || {cause} AS data
 	), v AS (
 		INSERT INTO effect_events (at, run_id, effect_id, version, kind, data, digest)
-		SELECT now, run, id, version, 'finish', data, ` + eventSum("'finish'", "version") + ` FROM e
+		SELECT now, run, id, version, 'finish', data, `+eventSum("'finish'", "version")+` FROM e
 		RETURNING id, at, run_id, effect_id, version, digest
 	)
-	SELECT v.id, v.at, v.run_id, v.effect_id, v.version, v.digest, e.run_name FROM v JOIN e ON e.id = v.effect_id`
+	SELECT id, at, run_id, effect_id, version, digest, (SELECT jsonb_object_agg(run, run_name) FROM e) ->> run_id::text FROM v`)
 
 // FastFinishes records finishes in one statement of its own, and returns what it
 // recorded by effect id. A finish is left out, with nothing written of it, when a guard
