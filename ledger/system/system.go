@@ -51,6 +51,7 @@ type Moment struct {
 	AcknowledgedAt ledger.Time `db:"acknowledged_at"`
 	AcknowledgedBy string      `db:"acknowledged_by"`
 	Keying         int64       `db:"keying"`   // number of the business_key templates in force
+	Outward        bool        `db:"outward"`  // whether look-ups and deliveries may leave
 	LastGap        ledger.Time `db:"last_gap"` // when a gap was last acknowledged, ended or not
 }
 
@@ -72,7 +73,7 @@ func (m Moment) InGap() bool { return m.Gap != 0 && !m.AcknowledgedAt.IsZero() }
 func Read(ctx context.Context, r ledger.Reader) (Moment, error) {
 	var m Moment
 	err := r.Get(ctx, &m, `
-		SELECT clock_timestamp() AS now, i.fence_base, i.keying, COALESCE(g.id, 0) AS gap, COALESCE(g.found_by, '') AS found_by,
+		SELECT clock_timestamp() AS now, i.fence_base, i.keying, i.outward, COALESCE(g.id, 0) AS gap, COALESCE(g.found_by, '') AS found_by,
 			g.found_at, g.acknowledged_at, COALESCE(p.name, '') AS acknowledged_by,
 			(SELECT max(acknowledged_at) FROM log_gaps) AS last_gap
 		FROM installation i
@@ -115,7 +116,7 @@ func AcknowledgeGap(ctx context.Context, tx *ledger.Tx, person int64, note strin
 // EndGap ends an acknowledged gap; false when there is none.
 func EndGap(ctx context.Context, tx *ledger.Tx, person int64, note string) (bool, error) {
 	n, err := tx.Exec(ctx, `
-		UPDATE log_gaps SET ended_at = clock_timestamp(), ended_by = $1, note = concat_ws(E'\n', note, NULLIF($2, ''))
+		UPDATE log_gaps SET ended_at = clock_timestamp(), ended_by = $1, end_note = $2
 		WHERE ended_at IS NULL AND acknowledged_at IS NOT NULL`, person, note)
 	return n == 1, err
 }

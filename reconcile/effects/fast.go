@@ -73,11 +73,10 @@ func (e *Engine) fastBegin(p *pending, now *policy.Policy, in *keying) (f store.
 	if refusal != nil || len(c.missing) > 0 {
 		return f, false
 	}
-	lands, _ := c.tool.LandsWithin()
 	sum := sha256.Sum256([]byte(op.text))
 	f = store.FastBegin{
 		Intent: intentOf(op, c), RunID: b.RunID, LeaseHash: op.lease, AttemptID: b.AttemptID, Deadline: c.tool.Deadline.Truncate(time.Microsecond),
-		Lands: lands, Cause: op.cause(), Shown: op.pos.shown(), ArgumentsDigest: hex.EncodeToString(sum[:]),
+		Lands: c.tool.Silence(), Cause: op.cause(), Shown: op.pos.shown(), ArgumentsDigest: hex.EncodeToString(sum[:]),
 	}
 	f.ID, f.Account, f.Intent.Arguments, f.Intent.Context = newID(), b.Account, op.text, string(b.Context)
 	return f, true
