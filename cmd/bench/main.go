@@ -187,8 +187,7 @@ func (b *bench) together(ctx context.Context, n int, length time.Duration) error
 	hand, stop := context.WithCancel(ctx)
 	defer stop()
 	h := ceiling.NewHand(hand, b.db)
-	same := newSame(hand, b)
-	var base, kept, cheapest float64
+	var base, cheapest float64
 	for _, m := range []struct {
 		name  string
 		agent func() (func() error, error)
@@ -196,7 +195,6 @@ func (b *bench) together(ctx context.Context, n int, length time.Duration) error
 		{"Hand", func() (func() error, error) {
 			return h.Agent(ctx, fmt.Sprintf("hand-%d", b.runs.Add(1)), b.arguments)
 		}},
-		{"HandSameRows", func() (func() error, error) { return same.agent(ctx) }},
 		{"Effects/inprocess", func() (func() error, error) { return b.effect(ctx) }},
 		{"Effects/http", func() (func() error, error) { return b.httpEffect(ctx) }},
 	} {
@@ -206,24 +204,13 @@ func (b *bench) together(ctx context.Context, n int, length time.Duration) error
 		}
 		cost := float64(processor.Microseconds()) / float64(len(times))
 		rate := float64(len(times)) / length.Seconds()
-		switch {
-		case base == 0:
+		if base == 0 {
 			base, cheapest = rate, cost
-		case kept == 0:
-			kept = rate
 		}
-		fmt.Printf("Benchmark%s/agents=%d \t%d\t%d ns/op\t%.0f effects/s\t%.2f of-hand\t%.2f of-same-rows\t%.0f cpu-us/op\t%.2f cpu-of-hand\t%d p50-ns\t%d p99-ns\n", m.name, n, len(times),
-			length.Nanoseconds()/int64(len(times)), rate, rate/base, of(rate, kept), cost, cheapest/cost, median(times).Nanoseconds(), times[len(times)*99/100].Nanoseconds())
+		fmt.Printf("Benchmark%s/agents=%d \t%d\t%d ns/op\t%.0f effects/s\t%.2f of-hand\t%.0f cpu-us/op\t%.2f cpu-of-hand\t%d p50-ns\t%d p99-ns\n", m.name, n, len(times),
+			length.Nanoseconds()/int64(len(times)), rate, rate/base, cost, cheapest/cost, median(times).Nanoseconds(), times[len(times)*99/100].Nanoseconds())
 	}
 	return nil
-}
-
-// of is a ratio, 0 while there is nothing to compare with.
-func of(rate, ceiling float64) float64 {
-	if ceiling == 0 {
-		return 0
-	}
-	return rate / ceiling
 }
 
 // loop runs n agents for length and returns every call's time, sorted, and the processor
