@@ -123,8 +123,8 @@ func prepare(ctx context.Context, dsn string) (*bench, func(), error) {
 		return nil, nil, err
 	}
 	b := &bench{db: db, engine: e, token: access.NewToken(access.AgentPrefix)}
-	var backend int
-	if err := db.Get(ctx, &backend, `SELECT pg_backend_pid()`); err != nil {
+	backend, err := ceiling.Backend(ctx, db)
+	if err != nil {
 		return nil, nil, err
 	}
 	b.pid = parent(strconv.Itoa(backend))

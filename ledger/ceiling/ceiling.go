@@ -39,6 +39,14 @@ func Create(ctx context.Context, db *ledger.DB) error {
 	return nil
 }
 
+// Backend is the process id of one of the server's sessions.
+func Backend(ctx context.Context, db *ledger.DB) (pid int, err error) {
+	if err := db.Get(ctx, &pid, `SELECT pg_backend_pid()`); err != nil {
+		return 0, fmt.Errorf("couldn't ask for a session's process: %w", err)
+	}
+	return pid, nil
+}
+
 // Bare returns a function that commits one row by a prepared statement.
 func Bare(ctx context.Context, db *ledger.DB, body string) func() error {
 	return func() error {
