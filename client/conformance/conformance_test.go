@@ -34,7 +34,7 @@ func scenarios(t *testing.T) (list []string) {
 }
 
 func (w *world) everyLanguage(t *testing.T, name string) {
-	for language, args := range languages() {
+	for language, args := range languages(t) {
 		t.Run(language+"/"+name, func(t *testing.T) {
 			t.Parallel()
 			w.play(t, language, args, name)
@@ -52,7 +52,7 @@ func TestDigestsAgree(t *testing.T) {
 		Volatile                []string
 	}
 	must(t, json.Unmarshal(text, &examples))
-	for language, args := range languages() {
+	for language, args := range languages(t) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			env := append(os.Environ(), runnerVariable+"=1", "QUITTANCE_URL=http://127.0.0.1:1", "QUITTANCE_TOKEN=t", "QUITTANCE_SPOOL="+t.TempDir())

@@ -3,7 +3,10 @@ package conformance
 import (
 	"flag"
 	"os"
+	"path/filepath"
 	"testing"
+
+	"quittance/internal/typescript"
 )
 
 // runnerVariable turns the test binary into the runner for Go.
@@ -25,8 +28,12 @@ func TestMain(m *testing.M) {
 }
 
 // languages are the runners, each a command line.
-func languages() map[string][]string {
+func languages(t *testing.T) map[string][]string {
+	t.Helper()
+	compiled, err := typescript.Client()
+	must(t, err)
 	return map[string][]string{
-		"go": {os.Args[0]},
+		"go":         {os.Args[0]},
+		"typescript": {"node", filepath.Join(compiled, "test", "runner.js")},
 	}
 }
