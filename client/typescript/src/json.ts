@@ -72,12 +72,10 @@ function write(v: unknown, at: string, how: Strictness, depth: number): string {
 
 function writeNumber(v: number, at: string, how: Strictness): string {
   if (!Number.isFinite(v)) throw refuse(at, `${v} is not JSON`);
-  if (!Number.isInteger(v) || Number.isSafeInteger(v)) return JSON.stringify(v);
-  if (how === "exact") {
+  if (how === "exact" && Number.isInteger(v) && !Number.isSafeInteger(v)) {
     throw refuse(at, "an integer above 2^53 is not exact as a number: give a bigint, a JSONNumber or a string");
   }
-  // With an exponent it is read back as the number that it is, and not as a bigint.
-  return v.toExponential();
+  return JSON.stringify(v);
 }
 
 function writeObject(v: object, at: string, how: Strictness, depth: number): string {
@@ -113,8 +111,8 @@ const risky = /[\d.]{16}|\d[eE]/;
 
 /**
  * Reads JSON. An integer is a number up to 2^53 - 1 and a bigint above; a decimal is a
- * number where a double holds its value exactly as it is written, and otherwise a
- * {@link JSONNumber}. Throws a SyntaxError.
+ * number where that is written with the same value, and otherwise a {@link JSONNumber},
+ * as is 1e20. All of it can be written again without a loss. Throws a SyntaxError.
  */
 export function parse(text: string): unknown {
   if (!risky.test(text)) return JSON.parse(text);
@@ -137,7 +135,8 @@ export function rawMembers(text: string): Map<string, string> {
 function exactNumber(digits: string): number | bigint | JSONNumber {
   const n = Number(digits);
   if (/^-?\d+$/.test(digits)) return Number.isSafeInteger(n) ? n : BigInt(digits);
-  return Number.isFinite(n) && canonicalNumber(String(n)) === canonicalNumber(digits) ? n : new JSONNumber(digits);
+  const exact = Number.isSafeInteger(n) || !Number.isInteger(n);
+  return exact && Number.isFinite(n) && canonicalNumber(String(n)) === canonicalNumber(digits) ? n : new JSONNumber(digits);
 }
 
 /**
