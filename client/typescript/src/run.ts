@@ -1,4 +1,5 @@
 import type { Client } from "./client.js";
+import { callDigest } from "./digest.js";
 import { guarded, type DoOptions, type Outcome } from "./do.js";
 import { parse, rawMembers, RawJSON, stringify } from "./json.js";
 import { Lease } from "./lease.js";
@@ -139,6 +140,14 @@ export class Run {
    */
   tool<A, R>(name: string, perform: (args: A, call: Parameters<Perform<A, R>>[0]) => ReturnType<Perform<A, R>>): (args: A, options?: DoOptions) => Promise<R> {
     return async (args, options) => (await this.do<A, R>(name, args, (call) => perform(call.arguments, call), options)).result;
+  }
+
+  /**
+   * Names "the same call" in this run, for those who count occurrences by themselves:
+   * {@link callDigest} without the arguments that the policy calls volatile.
+   */
+  digest(tool: string, args: unknown): string {
+    return callDigest(tool, stringify(args, "exact"), this.volatile[tool]);
   }
 
   /**

@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { generateText, stepCountIs, streamText, tool } from "ai";
+import { MockLanguageModelV3, simulateReadableStream } from "ai/test";
+import { z } from "zod";
+
+import { currentCall, guard } from "../src/adapters/ai.js";
+import { Paused, Refused } from "../src/index.js";
+import { decide, effect, invoice, newRun, thrown } from "./world.js";
+
+type Streamed = Awaited<ReturnType<MockLanguageModelV3["doStream"]>>["stream"];
+type Part = Streamed extends ReadableStream<infer P> ? P : never;
+type Called = { id: string; tool: string; input: unknown };
+
+const usage = {
+  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 1, text: 1, reasoning: 0 },
+};
+
+/** A model that says one thing after the other: tool calls, or a text. */
+function scripted(...turns: (Called[] | string)[]): MockLanguageModelV3 {
+  const left = [...turns];
+  const next = () => {
+    const turn = left.shift();
+    assert.ok(turn !== undefined, "the model was asked once more than it should be");
+    const content =
+      typeof turn === "string"
+        ? [{ type: "text" as const, text: turn }]
+        : turn.map((c) => ({ type: "tool-call" as const, toolCallId: c.id, toolName: c.tool, input: JSON.stringify(c.input) }));
+    const unified = typeof turn === "string" ? ("stop" as const) : ("tool-calls" as const);
+    return { content, finishReason: { unified, raw: undefined }, usage, warnings: [] };
+  };
+  return new MockLanguageModelV3({
+    doGenerate: async () => next(),
+    doStream: async () => {
+      const { content, finishReason } = next();
+      const chunks: Part[] = [{ type: "stream-start", warnings: [] }];
+      for (const part of content) {
+        if (part.type === "tool-call") chunks.push(part);
+        else chunks.push({ type: "text-start", id: "t" }, { type: "text-delta", id: "t", delta: part.text }, { type: "text-end", id: "t" });
+      }
+      chunks.push({ type: "finish", finishReason, usage });
+      return { stream: simulateReadableStream({ chunks }) };
+    },
+  });
+}
+
+const schema = z.object({ vendor: z.string(), invoice: z.string(), amount: z.string(), currency: z.string() });
+
+function payTool(perform: () => unknown) {
+  return tool({ description: "Pays", inputSchema: schema, execute: async () => await perform() });
+}
+
+test("a tool is called once, and replayed to the run that begins again", async () => {
+  const run = await newRun();
+  const args = invoice();
+  const seen: unknown[] = [];
+  const tools = { pay: payTool(() => (seen.push([currentCall()?.vendorKey, currentCall()?.arguments]), { payment: "po_1" })) };
+  for (const id of ["call_1", "call_1", "call_9"]) {
+    // The second has the id of the first: a retry. The third is another call.
+    const guarded = guard(run, { model: scripted([{ id, tool: id === "call_9" ? "read" : "pay", input: args }], "done"), tools: { ...tools, read: payTool(() => "balance") } });
+    const result = await generateText({ ...guarded, prompt: "pay", stopWhen: stepCountIs(5) });
+    assert.equal(result.text, "done");
+    assert.deepEqual(
+      result.steps[0]?.toolResults.map((r) => r.output),
+      [id === "call_9" ? "balance" : { payment: "po_1" }],
+    );
+  }
+  assert.equal(seen.length, 1);
+  assert.match(String((seen[0] as unknown[])[0]), /^qt_/);
+  assert.deepEqual((seen[0] as unknown[])[1], args);
+});
+
+for (const way of ["generateText", "streamText"] as const) {
+  test(`a pause stops ${way}, and the model never hears of it`, async () => {
+    const run = await newRun();
+    const args = invoice();
+    const model = scripted([{ id: "call_1", tool: "pay", input: args }], "I shall try again");
+    const guarded = guard(run, { model, tools: { pay: payTool(() => Promise.reject(new Error("reset"))) } });
+    const call = { ...guarded, prompt: "pay", stopWhen: stepCountIs(5) };
+    let err: unknown;
+    if (way === "generateText") {
+      err = await thrown(generateText(call));
+    } else {
+      const result = streamText({ ...call, onError: () => {} });
+      for await (const part of result.fullStream) if (part.type === "error") err = part.error;
+    }
+    assert.ok(err instanceof Paused, String(err));
+    assert.equal(way === "generateText" ? model.doGenerateCalls.length : model.doStreamCalls.length, 1);
+
+    await decide(err.waitingFor[0]?.effect_id ?? "", "taken", { reference: `po_${args.invoice}`, result: { payment: "po_2" } });
+    await run.wait();
+    const again = guard(run, { model: scripted([{ id: "call_7", tool: "pay", input: args }], "paid"), tools: { pay: payTool(() => assert.fail("performed")) } });
+    const result = await generateText({ ...again, prompt: "pay", stopWhen: stepCountIs(5) });
+    assert.deepEqual(
+      result.steps[0]?.toolResults.map((r) => r.output),
+      [{ payment: "po_2" }],
+    );
+  });
+}
+
+test("a definite no is told to the model as an answer", async () => {
+  const run = await newRun();
+  const args = invoice();
+  const guarded = guard(run, { model: scripted([{ id: "c", tool: "pay", input: args }], "ok"), tools: { pay: payTool(() => Promise.reject(new Refused({ code: "card_declined" }))) } });
+  const result = await generateText({ ...guarded, prompt: "pay", stopWhen: stepCountIs(5) });
+  assert.deepEqual(
+    result.steps[0]?.toolResults.map((r) => r.output),
+    [{ refused: { code: "card_declined" } }],
+  );
+});
+
+test("what a person stopped is told to the model as something not to be done", async () => {
+  const run = await newRun();
+  const args = invoice();
+  const tools = { pay_quick: payTool(() => Promise.reject(new Error("reset"))) };
+  const call = (model: MockLanguageModelV3) => generateText({ ...guard(run, { model, tools }), prompt: "pay", stopWhen: stepCountIs(5) });
+  const err = await thrown(call(scripted([{ id: "c", tool: "pay_quick", input: args }])));
+  assert.ok(err instanceof Paused);
+  const id = err.waitingFor[0]?.effect_id ?? "";
+  const { moment } = await effect(id);
+  await new Promise((resolve) => setTimeout(resolve, Math.max(0, Date.parse(String(moment)) - Date.now() + 50)));
+  await decide(id, "stop");
+  await run.wait();
+  const result = await call(scripted([{ id: "d", tool: "pay_quick", input: args }], "ok"));
+  assert.match(JSON.stringify(result.steps[0]?.toolResults[0]?.output), /cancelled.*must not be done/);
+});
+
+test("two identical calls of one answer are two", async () => {
+  const run = await newRun();
+  let sent = 0;
+  const input = { to: run.id };
+  const tools = { send: tool({ inputSchema: z.object({ to: z.string() }), execute: async () => ++sent }) };
+  const model = scripted([{ id: "a", tool: "send", input }, { id: "b", tool: "send", input }], "done");
+  const result = await generateText({ ...guard(run, { model, tools }), prompt: "send twice", stopWhen: stepCountIs(5) });
+  assert.equal(result.text, "done");
+  assert.equal(sent, 2);
+});
+
+test("the last of several results counts", async () => {
+  const run = await newRun();
+  const tools = {
+    send: tool({
+      inputSchema: z.object({ to: z.string() }),
+      async *execute() {
+        yield "sending";
+        yield "sent";
+      },
+    }),
+  };
+  const model = scripted([{ id: "a", tool: "send", input: { to: run.id } }], "done");
+  const result = await generateText({ ...guard(run, { model, tools }), prompt: "send", stopWhen: stepCountIs(5) });
+  assert.deepEqual(
+    result.steps[0]?.toolResults.map((r) => r.output),
+    ["sent"],
+  );
+});
+
+test("the name of a model cannot be guarded", async () => {
+  const run = await newRun();
+  assert.throws(() => guard(run, { model: "openai/x" as never, tools: {} }), TypeError);
+});
