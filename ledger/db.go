@@ -41,7 +41,7 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := open(ctx, dsn, nil)
+	read, err := open(ctx, dsn, byPage)
 	if err != nil {
 		_ = tx.Close()
 		return nil, err
@@ -56,6 +56,11 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 var byKey = map[string]string{
 	"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 }
+
+// byPage are settings for sessions that read pages: a few rows out of many. What a page
+// needs is in memory or on a disk without heads, where a row by its key costs hardly more
+// than the next one.
+var byPage = map[string]string{"random_page_cost": "1.1"}
 
 // connections is how many each pool opens at most.
 const connections = 16

@@ -59,7 +59,7 @@ var faultKinds = map[string]func(w http.ResponseWriter, r *http.Request, behind 
 	},
 }
 
-func newGate(t *testing.T, behind http.Handler) *gate {
+func newGate(t testing.TB, behind http.Handler) *gate {
 	g := &gate{behind: behind}
 	g.Server = httptest.NewServer(g)
 	t.Cleanup(func() {

@@ -28,12 +28,14 @@ func TestMain(m *testing.M) {
 }
 
 // languages are the runners, each a command line.
-func languages(t *testing.T) map[string][]string {
+func languages(t testing.TB) map[string][]string {
 	t.Helper()
 	compiled, err := typescript.Client()
 	must(t, err)
 	return map[string][]string{
-		"go":         {os.Args[0]},
-		"typescript": {"node", filepath.Join(compiled, "test", "runner.js")},
+		"go":           {os.Args[0]},
+		"python":       {"python3", "../python/conformance/runner.py"},
+		"python-async": {"python3", "../python/conformance/runner.py", "async"},
+		"typescript":   {"node", filepath.Join(compiled, "test", "runner.js")},
 	}
 }

@@ -17,7 +17,7 @@ const patience = 90 * time.Second
 
 // process is a runner.
 type process struct {
-	t      *testing.T
+	t      testing.TB
 	name   string
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -25,7 +25,7 @@ type process struct {
 	stderr bytes.Buffer
 }
 
-func start(t *testing.T, name string, env []string, args []string) *process {
+func start(t testing.TB, name string, env []string, args []string) *process {
 	t.Helper()
 	p := &process{t: t, name: name, cmd: exec.Command(args[0], args[1:]...), lines: make(chan []byte)}
 	p.cmd.Env, p.cmd.Stderr = env, &p.stderr

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +35,7 @@ type command struct {
 	State      string   `json:"state"`
 	Outcome    string   `json:"outcome"`
 	Volatile   []string `json:"volatile"`
+	Calls      int      `json:"calls"`
 }
 
 // script is what a tool does when it is let through.
@@ -140,6 +142,8 @@ func (r *runner) obey(ctx context.Context, c command) answer {
 		case a := <-b.done:
 			return a
 		}
+	case "bench":
+		return bench(ctx, run, c)
 	case "checkpoint":
 		return result(run.Checkpoint(ctx, c.Turn, json.RawMessage(c.State)))
 	case "state":
@@ -159,6 +163,20 @@ func (r *runner) obey(ctx context.Context, c command) answer {
 		return ok
 	}
 	return answer{"error": "usage", "detail": "no such command"}
+}
+
+func bench(ctx context.Context, run *client.Run, c command) answer {
+	var took []time.Duration
+	for n := range c.Calls {
+		start := time.Now()
+		_, err := run.Do(ctx, c.Tool, map[string]int{"n": n}, func(context.Context, client.Call) (any, error) { return nil, nil })
+		if err != nil {
+			return refusal(err)
+		}
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	return answer{"median_us": took[len(took)/2].Microseconds()}
 }
 
 func (r *runner) opened(run *client.Run, err error) answer {

@@ -52,7 +52,7 @@ type world struct {
 	operator *client.Client
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	db := ledgertest.New(t)
 	p, mistakes := policy.Load("quittance.yaml", []byte(tools))
@@ -81,14 +81,14 @@ func newWorld(t *testing.T) *world {
 }
 
 // account makes an account of its own and returns its agents' token.
-func (w *world) account(t *testing.T, name string) string {
+func (w *world) account(t testing.TB, name string) string {
 	t.Helper()
 	token := access.NewToken(access.AgentPrefix)
 	must(t, w.access.AddAgentToken(t.Context(), name, "test", token, 0))
 	return token
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import "fmt"
 // open wait for a person, in 40 tools, 25 agents and 5 currencies, with their log.
 func (w *world) seed(total, open int) {
 	w.t.Helper()
-	runs := max(1, total/50)
+	runs := max(1, total/10)
 	steps := []string{
 		`INSERT INTO policies (digest, source) VALUES (sha256('bench'), '') ON CONFLICT DO NOTHING`,
 		fmt.Sprintf(`INSERT INTO runs (account_id, run_id, agent, policy, state, opened_at, changed_at)

@@ -32,12 +32,8 @@ func toolCard(t *policy.Tool) views.Tool {
 	if t.Observe() {
 		mark("plain", "Observe is not acted upon yet: enforced")
 	}
-	if t.Guarded() {
-		if t.HasLookup() {
-			mark("unknown", "Blind: its look-up is not asked yet")
-		} else {
-			mark("unknown", "Blind: no look-up")
-		}
+	if t.Guarded() && !t.HasLookup() {
+		mark("unknown", "Blind: no look-up")
 	}
 	fact("An attempt is sent within", exactly(t.Deadline))
 	if d, declared := t.LandsWithin(); declared {
@@ -47,7 +43,7 @@ func toolCard(t *policy.Tool) views.Tool {
 	}
 	fact("The same call again in a run", map[policy.Repeat]string{policy.RepeatHold: "held for a person", policy.RepeatAllow: "allowed"}[t.Repeat])
 	if t.OnUnknown == policy.OnUnknownSameKey {
-		fact("When the outcome is unknown", "same_key is not acted upon yet: the run pauses")
+		fact("When the outcome is unknown", "sent again with the vendor's own key, while that lives")
 	}
 	if len(t.Volatile) > 0 {
 		fact("Left out of the key", strings.Join(t.Volatile, ", "))

@@ -113,8 +113,9 @@ func ClosedPage(ctx context.Context, r ledger.Reader, f ClosedFilter) ([]Closed,
 	limit := c.Arg(f.Limit)
 	var rows []Closed
 	err := r.Select(ctx, &rows, `
-		SELECT `+closedColumns+` FROM effects e`+closedJoins+`
-		WHERE `+c.String()+` ORDER BY `+order+` LIMIT `+limit, c.Args()...)
+		SELECT `+closedColumns+`
+		FROM (SELECT * FROM effects e WHERE `+c.String()+` ORDER BY `+order+` LIMIT `+limit+`) AS e`+closedJoins+`
+		ORDER BY `+order, c.Args()...)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't list what was decided: %w", err)
 	}

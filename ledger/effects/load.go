@@ -200,7 +200,8 @@ func PastDeadline(ctx context.Context, r ledger.Reader, n int) ([]string, error)
 // ReleaseDue lists decided effects that may become visible, at most n.
 func ReleaseDue(ctx context.Context, r ledger.Reader, n int) ([]string, error) {
 	return list(ctx, r, `
-		SELECT id FROM effects WHERE NOT released AND release_at IS NOT NULL AND NOT early AND release_at <= clock_timestamp()
+		SELECT id FROM effects e WHERE NOT released AND release_at IS NOT NULL AND NOT early AND release_at <= clock_timestamp()
+		AND NOT EXISTS (SELECT 1 FROM lookup_schedule s WHERE s.effect_id = e.id AND s.recheck_from IS NOT NULL)
 		ORDER BY release_at LIMIT $1`, n)
 }
 

@@ -114,6 +114,18 @@ func Contradicted(ctx context.Context, r ledger.Reader, v Evidence) (found bool,
 	return found, nil
 }
 
+// ContradictedByLookup tells whether an answer of the downstream has contradicted the
+// effect before.
+func ContradictedByLookup(ctx context.Context, r ledger.Reader, effect string) (found bool, err error) {
+	err = r.Get(ctx, &found, `
+		SELECT EXISTS (SELECT 1 FROM contradictions k JOIN evidence v ON v.id = k.evidence_id
+			WHERE k.effect_id = $1::uuid AND v.source = 'look_up')`, effect)
+	if err != nil {
+		return false, fmt.Errorf("couldn't look for a contradiction: %w", err)
+	}
+	return found, nil
+}
+
 // TakenBefore tells whether a finish by an earlier attempt than the one of this fence
 // is on record, taken and under another reference.
 func TakenBefore(ctx context.Context, r ledger.Reader, effect string, fence int64, reference string) (found bool, err error) {

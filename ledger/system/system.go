@@ -51,6 +51,7 @@ type Moment struct {
 	AcknowledgedAt ledger.Time `db:"acknowledged_at"`
 	AcknowledgedBy string      `db:"acknowledged_by"`
 	Keying         int64       `db:"keying"`   // number of the business_key templates in force
+	Outward        bool        `db:"outward"`  // whether look-ups and deliveries may leave
 	LastGap        ledger.Time `db:"last_gap"` // when a gap was last acknowledged, ended or not
 }
 
@@ -72,7 +73,7 @@ func (m Moment) InGap() bool { return m.Gap != 0 && !m.AcknowledgedAt.IsZero() }
 func Read(ctx context.Context, r ledger.Reader) (Moment, error) {
 	var m Moment
 	err := r.Get(ctx, &m, `
-		SELECT clock_timestamp() AS now, i.fence_base, i.keying, COALESCE(g.id, 0) AS gap, COALESCE(g.found_by, '') AS found_by,
+		SELECT clock_timestamp() AS now, i.fence_base, i.keying, i.outward, COALESCE(g.id, 0) AS gap, COALESCE(g.found_by, '') AS found_by,
 			g.found_at, g.acknowledged_at, COALESCE(p.name, '') AS acknowledged_by,
 			(SELECT max(acknowledged_at) FROM log_gaps) AS last_gap
 		FROM installation i

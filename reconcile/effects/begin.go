@@ -237,13 +237,22 @@ func (w *work) newAttempt(x *effect, t *policy.Tool, r *run, id string) store.At
 // adds nothing for a person's decision.
 func (w *work) moment(t *policy.Tool, deadline time.Time) (d, m ledger.Time) {
 	lands, _ := t.LandsWithin()
+	if l := t.Lookup(); l != nil && l.Terms.VisibleAfter != nil {
+		lands += *l.Terms.VisibleAfter
+	}
 	return ledger.At(deadline), ledger.At(deadline.Add(lands))
 }
 
 // keyDead tells whether a repeat under the vendor's own key could outlive it.
 func (w *work) keyDead(x *effect, t *policy.Tool) bool {
-	if x.Why != WhySameKey || t.VendorKey == nil {
-		return x.Why == WhySameKey
+	return x.Why == WhySameKey && w.keyOutlived(x, t)
+}
+
+// keyOutlived tells whether a new attempt under the vendor's own key could land after
+// that key's end, counted from the first attempt.
+func (w *work) keyOutlived(x *effect, t *policy.Tool) bool {
+	if t.VendorKey == nil {
+		return true
 	}
 	lands, declared := t.LandsWithin()
 	return !declared || w.now.Add(t.Deadline+lands).After(x.OpenedAt.Add(t.VendorKey.Life))

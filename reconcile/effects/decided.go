@@ -1,6 +1,7 @@
 package effects
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -22,7 +23,7 @@ func (v *verdict) again(d store.Decision) (*Refusal, error) {
 
 // already answers a verdict on an effect that is decided; done is false where a new
 // decision may still be made.
-func (v *verdict) already() (r *Refusal, done bool, err error) {
+func (v *verdict) already(ctx context.Context) (r *Refusal, done bool, err error) {
 	x := v.x
 	if x.State == InFlight || x.State == Interrupted || x.State == Held {
 		return nil, false, nil
@@ -30,7 +31,7 @@ func (v *verdict) already() (r *Refusal, done bool, err error) {
 	same := x.DecidedBy == ByPerson && verdictOf(x) == v.Verdict && x.SameAs == v.SameAs &&
 		(v.Reference == "" || v.Reference == x.Reference)
 	if same {
-		return nil, true, v.agree()
+		return nil, true, v.agree(ctx)
 	}
 	// An unused permission may still be decided otherwise; a person's, by who has seen it.
 	again := x.State == Cleared && (v.Verdict == VerdictTaken || v.Verdict == VerdictStop)
@@ -63,7 +64,7 @@ func verdictOf(x *effect) Verdict {
 // agree is the same verdict once more: a confirmation when the first was made too
 // early and the moment has passed, a second opinion from somebody else, or a double
 // click.
-func (v *verdict) agree() error {
+func (v *verdict) agree(ctx context.Context) error {
 	x := v.x
 	var first store.Decision
 	for _, d := range v.past {
@@ -79,13 +80,14 @@ func (v *verdict) agree() error {
 			x.ReleaseAt = at
 		}
 		v.wait(x)
+		v.recheck(x)
 		d := v.row("confirm")
 		if err := v.record(x, "confirmed", map[string]any{"decision": d.ID, "person": v.by.ID}); err != nil {
 			return err
 		}
 		v.settle[x.run.ID] = x.run
 		v.hint(x.run)
-		if err := v.releaseNow(); err != nil {
+		if err := v.releaseNow(ctx); err != nil {
 			return err
 		}
 		v.finish(d)

@@ -11,6 +11,7 @@ import (
 
 	"quittance/ledger"
 	"quittance/ledger/system"
+	"quittance/reconcile/lookup/limit"
 	"quittance/reconcile/notify"
 	"quittance/reconcile/policy"
 	"quittance/reconcile/redact"
@@ -33,6 +34,8 @@ type Engine struct {
 
 	committers chan struct{}
 	queue      chan *pending
+	due        chan struct{} // a look-up became due
+	limiter    *limit.Limiter
 	lastLoop   atomic.Int64 // unix milliseconds of the last finished round of the loops
 }
 
@@ -47,7 +50,7 @@ func New(ctx context.Context, db *ledger.DB, p *policy.Policy, hub *notify.Hub, 
 	}
 	e := &Engine{
 		db: db, secrets: s, redact: redact.New(s.Redaction), hub: hub, log: log,
-		policies: map[string]*policy.Policy{}, committers: make(chan struct{}, committers), queue: make(chan *pending, 4096),
+		policies: map[string]*policy.Policy{}, committers: make(chan struct{}, committers), queue: make(chan *pending, 4096), due: make(chan struct{}, 1), limiter: limit.New(),
 	}
 	e.keying.Store(&keying{number: -1}) // of no database: read before the first begin
 	if err := e.SetPolicy(ctx, p); err != nil {
@@ -107,10 +110,8 @@ func (e *Engine) policyOf(ctx context.Context, r ledger.Reader, digest []byte) (
 	return p, nil
 }
 
-// Blind tells whether nobody asks the tool's downstream what became of an effect. A
-// look-up can be declared and is checked with the policy, but no server asks it yet:
-// until one does every tool is blind, and pages say so.
-func (e *Engine) Blind(string) bool { return true }
+// Blind tells whether nobody can ask the tool's downstream what became of an effect.
+func (e *Engine) Blind(tool string) bool { return !e.Policy().Tool(tool).HasLookup() }
 
 // LastLoop is when the loops last finished a round on this server.
 func (e *Engine) LastLoop() time.Time { return time.UnixMilli(e.lastLoop.Load()) }

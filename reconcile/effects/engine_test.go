@@ -177,11 +177,13 @@ func (w *world) wantRefusal(a effects.Answer, code effects.Code) *effects.Refusa
 	return a.Refusal
 }
 
-func (w *world) wantState(id string, state effects.State) {
+func (w *world) wantState(id string, state effects.State) effects.EffectView {
 	w.t.Helper()
-	if v := w.effect(id); v.State != string(state) {
+	v := w.effect(id)
+	if v.State != string(state) {
 		w.t.Fatalf("effect is %s (%s), want %s", v.State, v.Why, state)
 	}
+	return v
 }
 
 func refusalOf(err error) *effects.Refusal {

@@ -11,3 +11,19 @@ func (e *Engine) Tick(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Look asks whatever is due once, and waits for the answers.
+func (e *Engine) Look(ctx context.Context) error {
+	a := e.newAsker()
+	for {
+		if _, err := a.round(ctx); err != nil {
+			return err
+		}
+		a.busy.Wait()
+		select {
+		case <-a.freed:
+		default:
+			return nil
+		}
+	}
+}

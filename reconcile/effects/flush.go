@@ -59,7 +59,10 @@ func (w *work) write(ctx context.Context) error {
 		err = runs.Refuse(ctx, w.tx, w.refusals)
 	}
 	w.evidence, w.decisions, w.contradictions, w.refusals = nil, nil, nil, nil
-	return err
+	if err != nil {
+		return err
+	}
+	return w.schedule(ctx)
 }
 
 // settleRuns brings the state of every touched run in line with its effects.
@@ -106,6 +109,7 @@ func (w *work) settleRuns(ctx context.Context) error {
 func (w *work) hint(r *run) { w.hints[topic(r.Row)] = struct{}{} }
 
 func (w *work) tell() {
+	w.e.lookSoon(w.planned)
 	if len(w.hints) == 0 {
 		return
 	}

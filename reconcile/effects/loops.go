@@ -8,6 +8,7 @@ import (
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
+	"quittance/ledger/lookups"
 	"quittance/ledger/runs"
 )
 
@@ -28,6 +29,7 @@ func (e *Engine) Loops(ctx context.Context) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { e.rekeyLoop(ctx) })
+	beside.Go(func() { e.lookupLoop(ctx) })
 	tick := time.NewTicker(loopEvery)
 	defer tick.Stop()
 	for {
@@ -92,12 +94,16 @@ func (e *Engine) deadlineLoop(ctx context.Context) error {
 }
 
 func (e *Engine) releaseLoop(ctx context.Context) error {
+	if err := e.db.InTx(ctx, lookups.GiveUp); err != nil {
+		return err
+	}
 	return e.drain(ctx, store.ReleaseDue, func(w *work, x *effect) error {
-		if !w.mayRelease(x) {
-			return nil
+		may, err := w.mayRelease(w.ctx, x)
+		if !may || err != nil {
+			return err
 		}
 		w.hint(x.run)
-		_, err := w.step(x, Event{Kind: KRelease}, "released", nil, nil)
+		_, err = w.step(x, Event{Kind: KRelease}, "released", nil, nil)
 		return err
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"quittance/ledger"
+	"quittance/ledger/lookups"
 	"quittance/ledger/runs"
 )
 
@@ -12,7 +13,14 @@ import (
 func (w *work) releaseDue(ctx context.Context) error {
 	released := false
 	for _, x := range w.effects {
-		if x.run != nil && x.run.State == runs.Paused && w.mayRelease(x) {
+		if x.run == nil || x.run.State != runs.Paused {
+			continue
+		}
+		may, err := w.mayRelease(ctx, x)
+		if err != nil {
+			return err
+		}
+		if may {
 			if _, err := w.step(x, Event{Kind: KRelease}, "released", nil, nil); err != nil {
 				return err
 			}
@@ -26,18 +34,40 @@ func (w *work) releaseDue(ctx context.Context) error {
 }
 
 // mayRelease tells whether a decision may become visible now: its hold is over, the
-// moment has passed, and nobody has to confirm it.
-func (w *work) mayRelease(x *effect) bool {
+// moment has passed, nobody has to confirm it, and its downstream was asked once more.
+func (w *work) mayRelease(ctx context.Context, x *effect) (bool, error) {
+	if !w.holdIsOver(x) {
+		return false, nil
+	}
+	if !w.rechecked(x) {
+		return true, nil
+	}
+	if c := w.plans[x.ID]; c != nil {
+		return c.RecheckFrom.IsZero(), nil
+	}
+	waits, err := lookups.Rechecking(ctx, w.tx, []string{x.ID})
+	return !waits[x.ID], err
+}
+
+func (w *work) holdIsOver(x *effect) bool {
 	return !x.Released && !x.ReleaseAt.IsZero() && !x.ReleaseAt.After(w.now) && !x.Early
+}
+
+// rechecked tells whether a decision is not released before a look-up: a person's word
+// that it did not happen, or that it shall not, about what may have been sent.
+func (w *work) rechecked(x *effect) bool {
+	return x.DecidedBy == ByPerson && (x.State == Cleared && x.Why == WhyNotTaken || x.State == Cancelled) &&
+		planOf(x.facts()) != lookups.None && w.tool(x).HasLookup()
 }
 
 // releaseNow makes a decision visible with its own transaction when nothing has to be
 // waited for: a hold of 0 s, or a confirmation after it.
-func (v *verdict) releaseNow() error {
-	if !v.mayRelease(v.x) {
-		return nil
+func (v *verdict) releaseNow(ctx context.Context) error {
+	may, err := v.mayRelease(ctx, v.x)
+	if !may || err != nil {
+		return err
 	}
-	_, err := v.step(v.x, Event{Kind: KRelease}, "released", nil, nil)
+	_, err = v.step(v.x, Event{Kind: KRelease}, "released", nil, nil)
 	return err
 }
 

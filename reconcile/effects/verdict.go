@@ -39,7 +39,7 @@ func (v *verdict) judge(ctx context.Context) (*Refusal, error) {
 	case VerdictSendBack:
 		return v.sendBack()
 	}
-	if r, done, err := v.already(); done {
+	if r, done, err := v.already(ctx); done {
 		return r, err
 	}
 	if v.Version != x.Version {
@@ -47,6 +47,9 @@ func (v *verdict) judge(ctx context.Context) (*Refusal, error) {
 	}
 	if strings.TrimSpace(v.Note) == "" {
 		return noteMissing("/note", "A decision says what was seen, and where."), nil
+	}
+	if r, err := v.denied(ctx); r != nil || err != nil {
+		return r, err
 	}
 	if v.Verdict == VerdictTaken && len(v.Result) > 0 {
 		if err := v.tool(x).CheckResult(v.Result); err != nil {
@@ -163,13 +166,14 @@ func (v *verdict) carryOut(ctx context.Context, ev Event, first *store.Decision)
 	if err != nil {
 		return err
 	}
+	w.recheck(x)
 	if v.Verdict == VerdictAllow {
 		if err := w.moveClaim(ctx, x); err != nil {
 			return err
 		}
 	}
 	w.contradicted(x, m, d.Evidence)
-	if err := v.releaseNow(); err != nil {
+	if err := v.releaseNow(ctx); err != nil {
 		return err
 	}
 	v.finish(d)

@@ -12,6 +12,7 @@ import (
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
+	"quittance/ledger/lookups"
 	"quittance/ledger/runs"
 	"quittance/ledger/system"
 	"quittance/reconcile/policy"
@@ -44,6 +45,8 @@ type work struct {
 	dropped        []store.Dropped
 	withdraw       []claimOf // claims whose unused allows are to be withdrawn
 	settle         map[int64]*run
+	plans          map[string]*lookups.Change // how their downstreams are asked from now on
+	planned        bool                       // a look-up is due at once
 	hints          map[string]struct{}
 	order          []*effect // changed, in the order of their first change
 }
@@ -85,7 +88,7 @@ func (e *Engine) work(ctx context.Context, tx *ledger.Tx) *work {
 	return &work{
 		e: e, ctx: ctx, tx: tx,
 		runs: map[int64]*run{}, names: map[runName]*run{}, effects: map[string]*effect{}, keys: map[runKey]*effect{},
-		claims: map[string]string{}, last: map[string]store.Attempt{}, settle: map[int64]*run{}, hints: map[string]struct{}{},
+		claims: map[string]string{}, last: map[string]store.Attempt{}, settle: map[int64]*run{}, plans: map[string]*lookups.Change{}, hints: map[string]struct{}{},
 	}
 }
 
@@ -217,6 +220,7 @@ func (w *work) move(x *effect, before, after Facts, m Move, edit func(m Move)) e
 		}
 	}
 	w.wait(x)
+	w.plan(x, before, after)
 	w.settle[x.run.ID] = x.run
 	if needsPerson(x) && !x.run.State.Closed() {
 		// Later operations of this batch must see the pause; a run that is ready to be
@@ -237,7 +241,11 @@ func (w *work) wait(x *effect) {
 			x.WaitingSince = ledger.At(w.now)
 		}
 	case x.Early && !x.Moment.IsZero():
-		x.WaitingSince = x.Moment // then it has to be confirmed
+		// Then it has to be confirmed, unless a look-up does.
+		x.WaitingSince = x.Moment
+		if w.tool(x).HasLookup() {
+			x.WaitingSince = ledger.At(x.Moment.Add(recheckPatience))
+		}
 	default:
 		x.WaitingSince = ledger.Time{}
 	}

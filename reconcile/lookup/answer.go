@@ -107,12 +107,12 @@ const (
 	TwoReads      ConditionName = "two_reads"
 )
 
-// Read is what counts of an earlier look.
+// Read is what counts of an earlier look. It is stored as JSON.
 type Read struct {
-	AskedAt time.Time
-	AsOf    time.Time // zero where the source did not say
-	Source  string    // Terms.Digest: looks at another source do not count
-	Whole   bool      // complete, canary seen, in the right world
-	// Saw are the references of the free hits and possible hits, "" for one without.
-	Saw []string
+	AskedAt time.Time `json:"asked_at"`
+	AsOf    time.Time `json:"as_of,omitzero"` // zero where the source did not say
+	Source  string    `json:"source"`         // Terms.Digest: looks at another source do not count
+	Whole   bool      `json:"whole"`          // complete, canary seen, in the right world
+	// Saw are the names of the free hits and possible hits.
+	Saw []string `json:"saw,omitempty"`
 }

@@ -185,10 +185,10 @@ func (c *conditions) counts(r Read, moment time.Time) bool {
 // vanished says whether an earlier read saw what this one does not show in any state, and
 // nobody else owns it: records do not un-happen.
 func (c *conditions) vanished() bool {
-	shown := c.s.References()
 	for _, r := range c.earlier {
-		for _, ref := range r.Saw {
-			if _, owned := c.q.Owned[ref]; ref == "" || !owned && !slices.Contains(shown, ref) {
+		for _, name := range r.Saw {
+			shown := slices.ContainsFunc(c.s.Hits, func(h Hit) bool { return h.Name() == name })
+			if _, owned := c.q.Owned[name]; !owned && !shown {
 				return true
 			}
 		}

@@ -34,8 +34,7 @@ func Judge(q Question, t Terms, s Seen, earlier []Read) Answer {
 	var a Answer
 	var live, dead, possible []Hit
 	for _, h := range distinct(s.Hits) {
-		owner, foreign := q.Owned[h.Reference]
-		foreign = foreign && h.Reference != ""
+		owner, foreign := q.Owned[h.Name()]
 		a.Hits = append(a.Hits, Judged{h, foreign, owner})
 		switch {
 		case foreign:
@@ -50,7 +49,7 @@ func Judge(q Question, t Terms, s Seen, earlier []Read) Answer {
 	a.Free = len(live)
 	a.Read = Read{AskedAt: q.AskedAt, AsOf: s.AsOf, Source: t.Digest, Whole: whole(t, s)}
 	for _, h := range slices.Concat(live, possible) {
-		a.Read.Saw = append(a.Read.Saw, h.Reference)
+		a.Read.Saw = append(a.Read.Saw, h.Name())
 	}
 	c := conditions{q: q, t: t, s: s, this: a.Read, earlier: earlier}
 	a.Conditions, a.Earliest = c.list()

@@ -33,8 +33,8 @@ type Question struct {
 	// Unreferenced: another effect with the same business key is taken, and nobody stored
 	// its reference; a hit without our own key could be that one's.
 	Unreferenced bool
-	// Owned are references that are not ours, by the effect that each proves; "" for those
-	// that a person said are none of ours. Those of effects with the same business key are
+	// Owned are the names of records that are not ours ([Hit.Name]), by the effect that each
+	// proves; "" for those that a person said are none of ours. Those of effects with the same business key are
 	// known before asking; those of what was found ([Seen.References]) are added before judging.
 	Owned map[string]string
 }
@@ -43,7 +43,7 @@ type Question struct {
 // judging: then a source whose absence is proof asks for its canary.
 func (q *Question) Absent(s *Seen) bool {
 	for _, h := range s.Hits {
-		if _, owned := q.Owned[h.Reference]; (!owned || h.Reference == "") && !h.Never {
+		if _, owned := q.Owned[h.Name()]; !owned && !h.Never {
 			return false
 		}
 	}

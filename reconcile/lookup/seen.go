@@ -1,6 +1,8 @@
 package lookup
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"time"
 )
@@ -98,6 +100,16 @@ type Hit struct {
 	State string
 	// Record is the record itself, JSON; redacted and cut once [Lookup.Ask] returns.
 	Record string
+}
+
+// Name is how people and decisions name a record: its reference, or, where it has none, a
+// digest of what was shown of it.
+func (h *Hit) Name() string {
+	if h.Reference != "" {
+		return h.Reference
+	}
+	sum := sha256.Sum256([]byte(h.Record))
+	return "record:" + hex.EncodeToString(sum[:8])
 }
 
 // References are the references of all hits, each once: whoever judges reads first which

@@ -8,12 +8,6 @@ func (p *Policy) NotYet() (list []string) {
 		if t.observe {
 			list = append(list, "tools."+t.Name+".mode: observe is not acted upon yet; the tool is enforced")
 		}
-		if t.OnUnknown == OnUnknownSameKey {
-			list = append(list, "tools."+t.Name+".on_unknown: same_key is not acted upon yet; the run pauses")
-		}
-		if t.HasLookup() {
-			list = append(list, "tools."+t.Name+".lookup: look-ups are not asked yet; the tool counts as blind")
-		}
 	}
 	return list
 }

@@ -1,0 +1,83 @@
+package lookups
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/lib/pq"
+
+	"quittance/ledger"
+)
+
+// Around is what stands around a question: the attempts that may have been sent, and what
+// else could be what is found.
+type Around struct {
+	Attempts []Attempt
+	// Shared: another effect with the same claim may have been sent and is undecided.
+	Shared bool
+	// Unreferenced: another one is taken, and nobody stored its reference.
+	Unreferenced bool
+	// Owned are references of other effects with the same claim, by the effect.
+	Owned map[string]string
+	// NotOurs are references that a person said are none of this effect's.
+	NotOurs []string
+	// Reads are what counts of earlier looks, each JSON, the oldest first.
+	Reads []json.RawMessage
+}
+
+// Attempt is when a try began and until when it may have been sent.
+type Attempt struct {
+	Begun    time.Time `json:"begun"`
+	Deadline time.Time `json:"deadline"`
+}
+
+// Bounds of what is read around a question: an effect has few of each, and a source that
+// repeats itself must not grow without end.
+const (
+	mostOwned = 1000
+	mostReads = 500
+)
+
+// ReadAround reads what stands around the question about an effect.
+func ReadAround(ctx context.Context, r ledger.Reader, effect string) (a Around, err error) {
+	var row struct {
+		Attempts     string         `db:"attempts"`
+		Shared       bool           `db:"shared"`
+		Unreferenced bool           `db:"unreferenced"`
+		Owned        string         `db:"owned"`
+		NotOurs      pq.StringArray `db:"not_ours"`
+		Reads        string         `db:"reads"`
+	}
+	err = r.Get(ctx, &row, `
+		SELECT
+			(SELECT COALESCE(json_agg(json_build_object('begun', t.begun_at, 'deadline', t.deadline) ORDER BY t.fence), '[]')::text
+				FROM attempts t WHERE t.effect_id = e.id) AS attempts,
+			EXISTS (SELECT 1 FROM effects o WHERE (o.claim IN (e.claim, e.claim_was) OR o.claim_was IN (e.claim, e.claim_was))
+				AND o.id <> e.id AND (o.attempts > 0 OR o.gap) AND o.state IN ('in_flight','interrupted','held','cleared')) AS shared,
+			EXISTS (SELECT 1 FROM effects o WHERE (o.claim IN (e.claim, e.claim_was) OR o.claim_was IN (e.claim, e.claim_was))
+				AND o.id <> e.id AND o.state = 'taken' AND o.reference IS NULL AND o.same_as IS NULL) AS unreferenced,
+			(SELECT COALESCE(json_object_agg(x.reference, x.id), '{}')::text FROM (SELECT o.reference, o.id FROM effects o
+				WHERE (o.claim IN (e.claim, e.claim_was) OR o.claim_was IN (e.claim, e.claim_was))
+				AND o.id <> e.id AND o.reference IS NOT NULL LIMIT `+fmt.Sprint(mostOwned)+`) AS x) AS owned,
+			ARRAY(SELECT DISTINCT unnest(d.not_ours) FROM decisions d WHERE d.effect_id = e.id AND d.act IN ('decide','confirm','concur')
+				AND NOT EXISTS (SELECT 1 FROM decisions u WHERE u.effect_id = e.id AND u.act = 'undo' AND u.about = d.id)) AS not_ours,
+			(SELECT COALESCE(json_agg(x.read::json ORDER BY x.asked_at), '[]')::text FROM (
+				SELECT l.read, l.asked_at FROM lookups l WHERE l.effect_id = e.id
+				ORDER BY l.asked_at DESC LIMIT `+fmt.Sprint(mostReads)+`) AS x) AS reads
+		FROM effects e WHERE e.id = $1::uuid`, effect)
+	if err != nil {
+		return a, fmt.Errorf("couldn't read what stands around a question: %w", err)
+	}
+	a.Shared, a.Unreferenced, a.NotOurs = row.Shared, row.Unreferenced, row.NotOurs
+	for _, part := range []struct {
+		text string
+		into any
+	}{{row.Attempts, &a.Attempts}, {row.Owned, &a.Owned}, {row.Reads, &a.Reads}} {
+		if err := json.Unmarshal([]byte(part.text), part.into); err != nil {
+			return a, fmt.Errorf("couldn't read what stands around a question: %w", err)
+		}
+	}
+	return a, nil
+}
