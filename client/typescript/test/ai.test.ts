@@ -5,7 +5,7 @@ import { generateText, stepCountIs, streamText, tool } from "ai";
 import { MockLanguageModelV3, simulateReadableStream } from "ai/test";
 import { z } from "zod";
 
-import { currentCall, guard } from "../src/adapters/ai.js";
+import { currentCall, guardTools } from "../src/adapters/ai.js";
 import { Paused, Refused } from "../src/index.js";
 import { decide, effect, invoice, newRun, thrown } from "./world.js";
 
@@ -59,8 +59,9 @@ test("a tool is called once, and replayed to the run that begins again", async (
   const tools = { pay: payTool(() => (seen.push([currentCall()?.vendorKey, currentCall()?.arguments]), { payment: "po_1" })) };
   for (const id of ["call_1", "call_1", "call_9"]) {
     // The second has the id of the first: a retry. The third is another call.
-    const guarded = guard(run, { model: scripted([{ id, tool: id === "call_9" ? "read" : "pay", input: args }], "done"), tools: { ...tools, read: payTool(() => "balance") } });
-    const result = await generateText({ ...guarded, prompt: "pay", stopWhen: stepCountIs(5) });
+    const model = scripted([{ id, tool: id === "call_9" ? "read" : "pay", input: args }], "done");
+    const guarded = guardTools(run, { ...tools, read: payTool(() => "balance") });
+    const result = await generateText({ model, tools: guarded, prompt: "pay", stopWhen: stepCountIs(5) });
     assert.equal(result.text, "done");
     assert.deepEqual(
       result.steps[0]?.toolResults.map((r) => r.output),
@@ -77,22 +78,22 @@ for (const way of ["generateText", "streamText"] as const) {
     const run = await newRun();
     const args = invoice();
     const model = scripted([{ id: "call_1", tool: "pay", input: args }], "I shall try again");
-    const guarded = guard(run, { model, tools: { pay: payTool(() => Promise.reject(new Error("reset"))) } });
-    const call = { ...guarded, prompt: "pay", stopWhen: stepCountIs(5) };
-    let err: unknown;
-    if (way === "generateText") {
-      err = await thrown(generateText(call));
-    } else {
-      const result = streamText({ ...call, onError: () => {} });
-      for await (const part of result.fullStream) if (part.type === "error") err = part.error;
-    }
+    const tools = guardTools(run, { pay: payTool(() => Promise.reject(new Error("reset"))) });
+    let steps = 0;
+    const call = { model, tools, prompt: "pay", stopWhen: stepCountIs(5), onStepFinish: () => void steps++ };
+    const err = await thrown(way === "generateText" ? generateText(call) : drained(streamText({ ...call, onError: () => {} })));
     assert.ok(err instanceof Paused, String(err));
     assert.equal(way === "generateText" ? model.doGenerateCalls.length : model.doStreamCalls.length, 1);
+    assert.equal(steps, 0, "a step that did not end can be saved");
+    // Also when it is the last step that is asked for.
+    const one = guardTools(run, { pay: payTool(() => assert.fail("performed")) });
+    const last = await thrown(generateText({ model: scripted([{ id: "call_2", tool: "pay", input: args }]), tools: one, prompt: "pay" }));
+    assert.ok(last instanceof Paused, String(last));
 
     await decide(err.waitingFor[0]?.effect_id ?? "", "taken", { reference: `po_${args.invoice}`, result: { payment: "po_2" } });
     await run.wait();
-    const again = guard(run, { model: scripted([{ id: "call_7", tool: "pay", input: args }], "paid"), tools: { pay: payTool(() => assert.fail("performed")) } });
-    const result = await generateText({ ...again, prompt: "pay", stopWhen: stepCountIs(5) });
+    const again = scripted([{ id: "call_7", tool: "pay", input: args }], "paid");
+    const result = await generateText({ model: again, tools: one, prompt: "pay", stopWhen: stepCountIs(5) });
     assert.deepEqual(
       result.steps[0]?.toolResults.map((r) => r.output),
       [{ payment: "po_2" }],
@@ -103,8 +104,9 @@ for (const way of ["generateText", "streamText"] as const) {
 test("a definite no is told to the model as an answer", async () => {
   const run = await newRun();
   const args = invoice();
-  const guarded = guard(run, { model: scripted([{ id: "c", tool: "pay", input: args }], "ok"), tools: { pay: payTool(() => Promise.reject(new Refused({ code: "card_declined" }))) } });
-  const result = await generateText({ ...guarded, prompt: "pay", stopWhen: stepCountIs(5) });
+  const model = scripted([{ id: "c", tool: "pay", input: args }], "ok");
+  const tools = guardTools(run, { pay: payTool(() => Promise.reject(new Refused({ code: "card_declined" }))) });
+  const result = await generateText({ model, tools, prompt: "pay", stopWhen: stepCountIs(5) });
   assert.deepEqual(
     result.steps[0]?.toolResults.map((r) => r.output),
     [{ refused: { code: "card_declined" } }],
@@ -114,8 +116,8 @@ test("a definite no is told to the model as an answer", async () => {
 test("what a person stopped is told to the model as something not to be done", async () => {
   const run = await newRun();
   const args = invoice();
-  const tools = { pay_quick: payTool(() => Promise.reject(new Error("reset"))) };
-  const call = (model: MockLanguageModelV3) => generateText({ ...guard(run, { model, tools }), prompt: "pay", stopWhen: stepCountIs(5) });
+  const tools = guardTools(run, { pay_quick: payTool(() => Promise.reject(new Error("reset"))) });
+  const call = (model: MockLanguageModelV3) => generateText({ model, tools, prompt: "pay", stopWhen: stepCountIs(5) });
   const err = await thrown(call(scripted([{ id: "c", tool: "pay_quick", input: args }])));
   assert.ok(err instanceof Paused);
   const id = err.waitingFor[0]?.effect_id ?? "";
@@ -133,7 +135,7 @@ test("two identical calls of one answer are two", async () => {
   const input = { to: run.id };
   const tools = { send: tool({ inputSchema: z.object({ to: z.string() }), execute: async () => ++sent }) };
   const model = scripted([{ id: "a", tool: "send", input }, { id: "b", tool: "send", input }], "done");
-  const result = await generateText({ ...guard(run, { model, tools }), prompt: "send twice", stopWhen: stepCountIs(5) });
+  const result = await generateText({ model, tools: guardTools(run, tools), prompt: "send twice", stopWhen: stepCountIs(5) });
   assert.equal(result.text, "done");
   assert.equal(sent, 2);
 });
@@ -150,14 +152,28 @@ test("the last of several results counts", async () => {
     }),
   };
   const model = scripted([{ id: "a", tool: "send", input: { to: run.id } }], "done");
-  const result = await generateText({ ...guard(run, { model, tools }), prompt: "send", stopWhen: stepCountIs(5) });
+  const result = await generateText({ model, tools: guardTools(run, tools), prompt: "send", stopWhen: stepCountIs(5) });
   assert.deepEqual(
     result.steps[0]?.toolResults.map((r) => r.output),
     ["sent"],
   );
 });
 
-test("the name of a model cannot be guarded", async () => {
+test("what a tool tells the model in its own way stays so, and a tool without execute is left alone", async () => {
   const run = await newRun();
-  assert.throws(() => guard(run, { model: "openai/x" as never, tools: {} }), TypeError);
+  const sent = tool({
+    inputSchema: z.object({ to: z.string() }),
+    execute: async () => ({ id: 7 }),
+    toModelOutput: ({ output }) => ({ type: "text", value: `sent as ${output.id}` }),
+  });
+  const asked = tool({ inputSchema: z.object({ question: z.string() }), outputSchema: z.string() });
+  const tools = guardTools(run, { send: sent, ask: asked });
+  assert.equal(tools.ask, asked);
+  const model = scripted([{ id: "a", tool: "send", input: { to: run.id } }], "done");
+  await generateText({ model, tools, prompt: "send", stopWhen: stepCountIs(5) });
+  assert.match(JSON.stringify(model.doGenerateCalls[1]?.prompt), /"type":"text","value":"sent as 7"/);
 });
+
+async function drained(result: { fullStream: AsyncIterable<{ type: string; error?: unknown }> }): Promise<void> {
+  for await (const part of result.fullStream) if (part.type === "error") throw part.error;
+}

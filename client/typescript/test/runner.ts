@@ -48,6 +48,7 @@ interface Command {
   state?: string;
   outcome?: "finished" | "failed" | "cancelled";
   volatile?: string[];
+  calls?: number;
 }
 
 /** A call that stands still in its tool. */
@@ -119,6 +120,8 @@ async function obey(c: Command): Promise<Answer> {
       b.done = call(run, c, b);
       return await Promise.race([b.standing.then(() => ok), b.done]);
     }
+    case "bench":
+      return { median_us: await median(run, c.tool ?? "", c.calls ?? 0) };
     case "checkpoint":
       await run.checkpoint(c.turn ?? 0, new RawJSON(c.state ?? "null"));
       return ok;
@@ -138,6 +141,17 @@ async function obey(c: Command): Promise<Answer> {
       return ok;
   }
   return { error: "usage", detail: "no such command" };
+}
+
+/** Of what one call took, in microseconds. */
+async function median(run: Run, tool: string, calls: number): Promise<number> {
+  const took: number[] = [];
+  for (let n = 0; n < calls; n++) {
+    const start = performance.now();
+    await run.do(tool, { n }, () => null);
+    took.push((performance.now() - start) * 1000);
+  }
+  return took.sort((a, b) => a - b)[calls >> 1] ?? 0;
 }
 
 function opened(run: Run): Answer {

@@ -1,12 +1,16 @@
 /**
- * Guards the tools of Vercel's `ai` package, versions 5 and 6:
+ * Guards the tools of Vercel's `ai` package, version 6:
  *
- *     const guarded = guard(run, { model, tools });
- *     const result = await generateText({ ...guarded, prompt, stopWhen: stepCountIs(20) });
+ *     const result = await generateText({ model, tools: guardTools(run, tools), messages });
  *
  * Every tool that has an execute goes through the run; those that the policy calls
- * `effect: none` pass. When the run is paused, the model is not asked again: generateText
- * rejects with Paused. Make a new guard for each generateText or streamText.
+ * `effect: none` pass. A retry with the same tool-call id is the same call. Where the agent
+ * has to stop, generateText rejects with Paused or another error of the guard, before the
+ * step becomes messages: there is nothing that the model, or a checkpoint, could be told. The
+ * stream of streamText fails in the same place.
+ *
+ * The package ignores what its callbacks throw: save checkpoints after generateText, of one
+ * step at a time, and not in onStepFinish.
  */
 import { callTool, runOf, stops, type RunSource } from "./common.js";
 
@@ -15,6 +19,7 @@ export { currentCall } from "./common.js";
 /** As far as a tool of the package concerns us. */
 interface Tool {
   execute?: ((input: never, options: never) => unknown) | undefined;
+  toModelOutput?: ((options: never) => unknown) | undefined;
 }
 
 interface ExecuteOptions {
@@ -22,44 +27,44 @@ interface ExecuteOptions {
   abortSignal?: AbortSignal;
 }
 
-/** As far as a language model of the package concerns us. */
-interface Model {
-  doGenerate: (...args: never[]) => unknown;
-  doStream: (...args: never[]) => unknown;
+/** What a tool gives in place of a result when the agent has to stop. It never becomes a message. */
+class Stopped {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    this.error = error;
+  }
+
+  toJSON(): unknown {
+    return { stopped: this.error instanceof Error ? this.error.message : String(this.error) };
+  }
 }
 
-/**
- * Gives back the model and the tools, guarded. The model is an object; its name alone, a
- * string, would be looked up past the guard.
- */
-export function guard<M extends Model, T extends Record<string, Tool>>(source: RunSource, agent: { model: M; tools: T }): { model: M; tools: T } {
-  if (typeof agent.model !== "object" || agent.model === null) throw new TypeError("guard needs the model itself, not its name");
-  let stopped: unknown;
-  const tools = Object.entries(agent.tools).map(([name, tool]) => {
-    if (!tool.execute) return [name, tool];
-    const execute = async (input: never, options: ExecuteOptions) => {
+/** The same tools, guarded. */
+export function guardTools<T extends Record<string, Tool>>(source: RunSource, tools: T): T {
+  return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, tool.execute ? guarded(source, name, tool) : tool])) as T;
+}
+
+function guarded(source: RunSource, name: string, tool: Tool): Tool {
+  return {
+    ...tool,
+    // What it throws would be told to the model; what it gives goes through toModelOutput.
+    execute: async (input: never, options: ExecuteOptions) => {
       try {
         const perform = () => last(tool.execute?.(input, options as never));
         return await callTool(runOf(source), name, input, perform, { callId: options.toolCallId, signal: options.abortSignal });
       } catch (err) {
-        if (stops(err)) stopped ??= err;
+        if (stops(err)) return new Stopped(err);
         throw err;
       }
-    };
-    return [name, { ...tool, execute }];
-  });
-  const model = new Proxy(agent.model, {
-    get(target, property) {
-      const value: unknown = Reflect.get(target, property, target);
-      if (typeof value !== "function") return value;
-      if (property !== "doGenerate" && property !== "doStream") return value.bind(target);
-      return async (...args: unknown[]) => {
-        if (stopped) throw stopped;
-        return (await value.apply(target, args)) as unknown;
-      };
     },
-  });
-  return { model, tools: Object.fromEntries(tools) as T };
+    toModelOutput: async (given: { output: unknown }) => {
+      const { output } = given;
+      if (output instanceof Stopped) throw output.error;
+      if (tool.toModelOutput) return await tool.toModelOutput(given as never);
+      return typeof output === "string" ? { type: "text", value: output } : { type: "json", value: output };
+    },
+  };
 }
 
 /** A tool may give several results, each better than the one before: the last one counts. */
