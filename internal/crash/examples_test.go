@@ -13,6 +13,7 @@ import (
 
 	"quittance/client"
 	"quittance/cmd/quittance/demo/bank"
+	"quittance/internal/typescript"
 	"quittance/ledger"
 )
 
@@ -22,6 +23,9 @@ var examples = map[string]example{
 	"python": {
 		command: []string{"python3", "../../examples/invoices-python/agent.py"},
 		env:     []string{"PYTHONPATH=../../client/python"},
+	},
+	"typescript": {
+		command: []string{"node", "../../examples/invoices-typescript/dist/agent.js"},
 	},
 }
 
@@ -54,6 +58,8 @@ func TestExampleAgentsAreKilledAtRandom(t *testing.T) {
 		must(t, err)
 		kills = n
 	}
+	_, err := typescript.Example()
+	must(t, err)
 	w := newWorld(t, setting{})
 	for language, x := range examples {
 		for _, k := range keys {

@@ -22,6 +22,20 @@ var Client = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, ".build"), compile(dir, "tsconfig.json")
 })
 
+// Example compiles the example agent, with the client as it is published, and returns
+// the agent's program.
+var Example = sync.OnceValues(func() (string, error) {
+	root, err := repository()
+	if err != nil {
+		return "", err
+	}
+	if err := compile(filepath.Join(root, "client", "typescript"), "tsconfig.build.json"); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, "examples", "invoices-typescript")
+	return filepath.Join(dir, "dist", "agent.js"), compile(dir, "tsconfig.json")
+})
+
 // compile runs the compiler of a folder's own node_modules. Test programs run side by
 // side: one compiles, the others wait and find it done.
 func compile(dir, project string) error {
