@@ -1,9 +1,11 @@
 package conformance
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -36,6 +38,34 @@ func TestTypeScript(t *testing.T) {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
+	}
+}
+
+// TestTypeScriptOfTheGuides compiles what the guides show, each example by itself.
+func TestTypeScriptOfTheGuides(t *testing.T) {
+	t.Parallel()
+	dir, err := typescript.Package()
+	must(t, err)
+	shown := 0
+	at, err := os.MkdirTemp(dir, ".guides-") // where the client is found by its name
+	must(t, err)
+	defer os.RemoveAll(at)
+	for _, guide := range []string{"../../docs/agents.md", "../typescript/README.md"} {
+		text, err := os.ReadFile(guide)
+		must(t, err)
+		for _, block := range strings.Split(string(text), "\n```ts\n")[1:] {
+			code, _, _ := strings.Cut(block, "\n```")
+			shown++
+			must(t, os.WriteFile(filepath.Join(at, fmt.Sprintf("%d.ts", shown)), []byte(code+"\nexport {};\n"), 0o600))
+		}
+	}
+	if shown < 6 {
+		t.Errorf("only %d examples were found", shown)
+	}
+	config := `{"extends": "../tsconfig.json", "compilerOptions": {"incremental": false, "noEmit": true, "noUnusedLocals": false, "noUnusedParameters": false}, "include": ["*.ts", "../test/guides.d.ts"]}`
+	must(t, os.WriteFile(filepath.Join(at, "tsconfig.json"), []byte(config), 0o600))
+	if out, err := exec.Command(filepath.Join(dir, "node_modules", ".bin", "tsc"), "-p", at).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -22,17 +22,24 @@ var Client = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, ".build"), compile(dir, "tsconfig.json")
 })
 
-// Example compiles the example agent, with the client as it is published, and returns
-// the agent's program.
-var Example = sync.OnceValues(func() (string, error) {
+// Package makes what is published of the client, which everybody finds by its name, and
+// returns the client's folder.
+var Package = sync.OnceValues(func() (string, error) {
 	root, err := repository()
 	if err != nil {
 		return "", err
 	}
-	if err := compile(filepath.Join(root, "client", "typescript"), "tsconfig.build.json"); err != nil {
+	dir := filepath.Join(root, "client", "typescript")
+	return dir, compile(dir, "tsconfig.build.json")
+})
+
+// Example compiles the example agent and returns its program.
+var Example = sync.OnceValues(func() (string, error) {
+	client, err := Package()
+	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(root, "examples", "invoices-typescript")
+	dir := filepath.Join(client, "..", "..", "examples", "invoices-typescript")
 	return filepath.Join(dir, "dist", "agent.js"), compile(dir, "tsconfig.json")
 })
 

@@ -75,7 +75,10 @@ export async function thrown(promise: Promise<unknown>): Promise<unknown> {
   throw new Error("nothing was thrown");
 }
 
-/** What a fault does to a request of a route. */
+/**
+ * What a fault does to a request of a route: it never arrives, or it is acted upon and the
+ * connection breaks, or nothing more is ever heard.
+ */
 export type Fault = "drop_request" | "drop_answer" | "silent";
 
 /** Stands between a client and the server, and fails in the ways that a network does. */
@@ -110,7 +113,6 @@ export class Gate {
     this.seen.push(line);
     const met = this.#faults.find((f) => f.left > 0 && f.route.test(line));
     if (met) met.left--;
-    if (met?.fault === "silent") return;
     if (met?.fault === "drop_request") return void q.socket.destroy();
     const answer = await fetch(url + q.url, {
       method: q.method ?? "GET",
@@ -118,6 +120,7 @@ export class Gate {
       ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
     });
     const body = Buffer.from(await answer.arrayBuffer());
+    if (met?.fault === "silent") return;
     if (met?.fault === "drop_answer") return void q.socket.destroy();
     a.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" });
     a.end(body);
