@@ -11,9 +11,28 @@ import (
 	"quittance/ledger"
 )
 
-// Around is what stands around a question: the attempts that may have been sent, and what
-// else could be what is found.
+// About is what a question is about: an effect as it was asked for.
+type About struct {
+	Effect      string       `db:"id"`
+	Account     int64        `db:"account_id"`
+	AccountName string       `db:"account_name"`
+	Run         string       `db:"run_name"`
+	Tool        string       `db:"tool"`
+	Key         ledger.Bytes `db:"key"`
+	BusinessKey string       `db:"business_key"`
+	Reference   string       `db:"reference"`
+	Arguments   string       `db:"arguments"`
+	Amount      string       `db:"amount"` // atomic units
+	Currency    string       `db:"currency"`
+	Decimals    *int         `db:"decimals"`
+	Gap         bool         `db:"gap"`
+	Deadline    ledger.Time  `db:"deadline"`
+}
+
+// Around is an effect with what stands around the question about it: the attempts that may
+// have been sent, and what else could be what is found.
 type Around struct {
+	About
 	Attempts []Attempt
 	// Shared: another effect with the same claim may have been sent and is undecided.
 	Shared bool
@@ -43,6 +62,7 @@ const (
 // ReadAround reads what stands around the question about an effect.
 func ReadAround(ctx context.Context, r ledger.Reader, effect string) (a Around, err error) {
 	var row struct {
+		About
 		Attempts     string         `db:"attempts"`
 		Shared       bool           `db:"shared"`
 		Unreferenced bool           `db:"unreferenced"`
@@ -51,7 +71,9 @@ func ReadAround(ctx context.Context, r ledger.Reader, effect string) (a Around, 
 		Reads        string         `db:"reads"`
 	}
 	err = r.Get(ctx, &row, `
-		SELECT
+		SELECT e.id, e.account_id, a.name AS account_name, r.run_id AS run_name, e.tool, e.key, COALESCE(e.business_key, '') AS business_key,
+			COALESCE(e.reference, '') AS reference, e.arguments, COALESCE(e.amount::text, '') AS amount, COALESCE(e.currency, '') AS currency,
+			e.decimals, e.gap, e.deadline,
 			(SELECT COALESCE(json_agg(json_build_object('begun', t.begun_at, 'deadline', t.deadline) ORDER BY t.fence), '[]')::text
 				FROM attempts t WHERE t.effect_id = e.id) AS attempts,
 			EXISTS (SELECT 1 FROM effects o WHERE (o.claim IN (e.claim, e.claim_was) OR o.claim_was IN (e.claim, e.claim_was))
@@ -66,10 +88,11 @@ func ReadAround(ctx context.Context, r ledger.Reader, effect string) (a Around, 
 			(SELECT COALESCE(json_agg(x.read::json ORDER BY x.asked_at), '[]')::text FROM (
 				SELECT l.read, l.asked_at FROM lookups l WHERE l.effect_id = e.id
 				ORDER BY l.asked_at DESC LIMIT `+fmt.Sprint(mostReads)+`) AS x) AS reads
-		FROM effects e WHERE e.id = $1::uuid`, effect)
+		FROM effects e JOIN runs r ON r.id = e.run_id JOIN accounts a ON a.id = e.account_id WHERE e.id = $1::uuid`, effect)
 	if err != nil {
 		return a, fmt.Errorf("couldn't read what stands around a question: %w", err)
 	}
+	a.About = row.About
 	a.Shared, a.Unreferenced, a.NotOurs = row.Shared, row.Unreferenced, row.NotOurs
 	for _, part := range []struct {
 		text string

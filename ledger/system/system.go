@@ -116,7 +116,7 @@ func AcknowledgeGap(ctx context.Context, tx *ledger.Tx, person int64, note strin
 // EndGap ends an acknowledged gap; false when there is none.
 func EndGap(ctx context.Context, tx *ledger.Tx, person int64, note string) (bool, error) {
 	n, err := tx.Exec(ctx, `
-		UPDATE log_gaps SET ended_at = clock_timestamp(), ended_by = $1, note = concat_ws(E'\n', note, NULLIF($2, ''))
+		UPDATE log_gaps SET ended_at = clock_timestamp(), ended_by = $1, end_note = $2
 		WHERE ended_at IS NULL AND acknowledged_at IS NOT NULL`, person, note)
 	return n == 1, err
 }

@@ -35,7 +35,7 @@ type payment struct {
 	Maybe    bool   `json:"maybe,omitempty"`
 }
 
-func newDownstream(t *testing.T) *downstream {
+func newDownstream(t testing.TB) *downstream {
 	d := &downstream{}
 	d.Server = httptest.NewServer(d)
 	t.Cleanup(d.Close)
@@ -167,11 +167,7 @@ func (w *world) look() {
 // ones move back in time.
 func (w *world) lookAgain(effect string, d time.Duration) {
 	w.t.Helper()
-	w.exec(`ALTER TABLE lookups DISABLE TRIGGER lookups_append_only`)
-	w.exec(`UPDATE lookups SET asked_at = asked_at - $2 * interval '1 microsecond', answered_at = answered_at - $2 * interval '1 microsecond',
-		read = jsonb_set(read::jsonb, '{asked_at}', to_jsonb((read::jsonb->>'asked_at')::timestamptz - $2 * interval '1 microsecond'))::text
-		WHERE effect_id = $1::uuid`, effect, d.Microseconds())
-	w.exec(`ALTER TABLE lookups ENABLE TRIGGER lookups_append_only`)
+	w.age(effect, d)
 	w.exec(`UPDATE lookup_schedule SET next_lookup_at = clock_timestamp() WHERE effect_id = $1::uuid`, effect)
 	w.look()
 }

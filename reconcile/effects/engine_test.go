@@ -18,7 +18,7 @@ import (
 // world is an engine on a database of its own, one account, and one person.
 type world struct {
 	*effects.Engine
-	t   *testing.T
+	t   testing.TB
 	dsn string
 	// tampered says that a test moved times behind the engine's back.
 	tampered bool
@@ -43,7 +43,7 @@ tools:
     deadline: 60s
 `
 
-func newWorld(t *testing.T, source string) *world {
+func newWorld(t testing.TB, source string) *world {
 	t.Helper()
 	dsn := ledgertest.URL(t)
 	db := openDB(t, dsn)
@@ -67,7 +67,7 @@ func newWorld(t *testing.T, source string) *world {
 	return w
 }
 
-func openDB(t *testing.T, dsn string) *ledger.DB {
+func openDB(t testing.TB, dsn string) *ledger.DB {
 	t.Helper()
 	db, err := ledger.Open(t.Context(), dsn)
 	if err != nil {

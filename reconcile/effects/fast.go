@@ -25,11 +25,10 @@ func (e *Engine) fastBegin(ctx context.Context, p *prepared) (done bool, err err
 	if refusal != nil || len(c.missing) > 0 {
 		return false, nil
 	}
-	lands, _ := c.tool.LandsWithin()
 	sum := sha256.Sum256([]byte(p.text))
 	f := store.FastBegin{
 		Intent: intentOf(p, c), RunID: b.RunID, LeaseHash: p.lease, Policy: policyDigest(policy), AttemptID: b.AttemptID,
-		Deadline: c.tool.Deadline, Lands: lands, Cause: p.cause(), Keying: in.number,
+		Deadline: c.tool.Deadline, Lands: c.tool.Silence(), Cause: p.cause(), Keying: in.number,
 	}
 	f.ID, f.Account, f.Intent.Arguments, f.Intent.Context = newID(), b.Account, p.text, string(b.Context)
 	if p.pos != nil {

@@ -79,7 +79,7 @@ func (w *world) checkLog() {
 }
 
 // values reads a flat JSON object; zero values are left out and times made comparable.
-func values(t *testing.T, text string) map[string]string {
+func values(t testing.TB, text string) map[string]string {
 	t.Helper()
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
@@ -101,7 +101,7 @@ func values(t *testing.T, text string) map[string]string {
 }
 
 // utc is a time in microseconds, however it was written.
-func utc(t *testing.T, s string) string {
+func utc(t testing.TB, s string) string {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {

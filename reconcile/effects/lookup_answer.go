@@ -78,7 +78,8 @@ func (a *answering) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	surround(&a.q, a.x.Row, a.tool, around)
+	around.Gap, around.Deadline = a.x.Gap, a.x.Deadline // the row may not say so yet
+	surround(&a.q, a.tool, around)
 	refs := a.seen.References()
 	accounts, tools := make([]int64, len(refs)), make([]string, len(refs))
 	for i := range refs {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"quittance/ledger"
-	store "quittance/ledger/effects"
 	"quittance/ledger/lookups"
 	"quittance/ledger/system"
 	"quittance/reconcile/lookup"
@@ -33,6 +32,8 @@ type asker struct {
 	busy   sync.WaitGroup
 	due    map[string][]string // by tool, read ahead
 	turn   int
+	off    bool // nothing may be asked
+	looked time.Time
 	known  *policy.Policy // whose tools' open effects all have a plan
 }
 
@@ -69,7 +70,7 @@ func (e *Engine) newAsker() *asker {
 // look again.
 func (a *asker) round(ctx context.Context) (again time.Duration, err error) {
 	again = askEvery
-	if off, err := a.off(ctx); off || err != nil {
+	if err := a.mayAsk(ctx); a.off || err != nil {
 		return again, err
 	}
 	tools := a.e.Policy().Tools()
@@ -133,11 +134,17 @@ func asks(l *lookup.Lookup) bool {
 	return !pulls
 }
 
-// off tells that nothing may be asked: an unacknowledged log gap, or a copy of the
-// database in a place where nothing may leave.
-func (a *asker) off(ctx context.Context) (bool, error) {
+// mayAsk looks, once a second, whether nothing may be asked: in a log gap that nobody has
+// acknowledged, or in a copy of the database in a place that nothing may leave.
+func (a *asker) mayAsk(ctx context.Context) error {
+	if time.Since(a.looked) < askEvery {
+		return nil
+	}
 	m, err := system.Read(ctx, a.e.db)
-	return m.Behind() || !m.Outward, err
+	if err == nil {
+		a.off, a.looked = m.Behind() || !m.Outward, time.Now()
+	}
+	return err
 }
 
 func (a *asker) next(ctx context.Context, tool string) (string, error) {
@@ -225,15 +232,11 @@ func (e *Engine) giveBack(ctx context.Context, asked lookups.Asked, after time.D
 
 // questionOf reads what is known of an effect before its downstream is asked.
 func (e *Engine) questionOf(ctx context.Context, t *policy.Tool, asked lookups.Asked) (lookup.Question, error) {
-	d, err := store.Get(ctx, e.db, 0, asked.Effect)
-	if err != nil {
-		return lookup.Question{}, err
-	}
 	around, err := lookups.ReadAround(ctx, e.db, asked.Effect)
 	if err != nil {
 		return lookup.Question{}, err
 	}
-	q, err := question(d, t, around)
+	q, err := question(t, around)
 	q.AskedAt = asked.At.Time
 	return q, err
 }

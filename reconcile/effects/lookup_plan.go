@@ -74,7 +74,7 @@ func goOn(s *lookups.Scheduled, now time.Time, a lookup.Answer, quiet time.Durat
 	}
 	sooner := func(t time.Time) bool { return at.IsZero() || t.Before(at) }
 	// When everything can be proven it is asked once more, out of turn.
-	if soon := a.Earliest; s.Plan == lookups.Unknown && a.Verdict == lookup.Inconclusive && !s.Pulled && soon.After(now) && sooner(soon) {
+	if soon := a.Earliest; s.Plan == lookups.Unknown && a.Reason == lookup.NotYet && !s.Pulled && soon.After(now) && sooner(soon) {
 		at, next.Step, next.Pulled = soon, s.Step, true
 	}
 	if !s.RecheckFrom.IsZero() {

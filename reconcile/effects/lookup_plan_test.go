@@ -91,7 +91,7 @@ func TestWhenTheNextLookComes(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 14, 12, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) ledger.Time { return ledger.At(now.Add(d)) }
-	soon := lookup.Answer{Earliest: now.Add(20 * time.Second)}
+	soon := lookup.Answer{Reason: lookup.NotYet, Earliest: now.Add(20 * time.Second)}
 	for name, c := range map[string]struct {
 		s      lookups.Scheduled
 		a      lookup.Answer
@@ -104,6 +104,7 @@ func TestWhenTheNextLookComes(t *testing.T) {
 		"as scheduled":                           {s: lookups.Scheduled{Plan: lookups.Unknown, Step: 2}, from: time.Minute, to: 66 * time.Second, step: 3},
 		"out of turn, nothing is used up":        {s: lookups.Scheduled{Plan: lookups.Unknown, Step: 2, Cause: lookups.ByPage}, from: 15 * time.Second, to: 17 * time.Second, step: 2},
 		"sooner, when it can be proven":          {s: lookups.Scheduled{Plan: lookups.Unknown, Step: 2}, a: soon, from: 20 * time.Second, step: 2, pulled: true},
+		"not sooner where nobody could look":     {s: lookups.Scheduled{Plan: lookups.Unknown, Step: 2}, a: lookup.Answer{Reason: lookup.CouldNot, Earliest: soon.Earliest}, from: time.Minute, to: 66 * time.Second, step: 3},
 		"sooner only once a step":                {s: lookups.Scheduled{Plan: lookups.Unknown, Step: 2, Pulled: true}, a: soon, from: time.Minute, to: 66 * time.Second, step: 3},
 		"not later for it":                       {s: lookups.Scheduled{Plan: lookups.Unknown, Step: 0}, a: soon, from: 5 * time.Second, to: 6 * time.Second, step: 1},
 		"the host wants to be left alone":        {s: lookups.Scheduled{Plan: lookups.Unknown, Step: 0}, quiet: 30 * time.Second, from: 30 * time.Second, step: 1},

@@ -12,29 +12,29 @@ import (
 )
 
 // question is what is known of an effect when its downstream is asked.
-func question(d *store.Detail, t *policy.Tool, around lookups.Around) (lookup.Question, error) {
-	args, err := canon.ParseObject([]byte(d.ArgumentText))
+func question(t *policy.Tool, a lookups.Around) (lookup.Question, error) {
+	args, err := canon.ParseObject([]byte(a.Arguments))
 	if err != nil {
-		return lookup.Question{}, fmt.Errorf("couldn't read the arguments of effect %s: %w", d.ID, err)
+		return lookup.Question{}, fmt.Errorf("couldn't read the arguments of effect %s: %w", a.Effect, err)
 	}
 	q := lookup.Question{
-		Effect: d.ID, Account: d.AccountName, Run: d.RunName, Tool: d.Tool, BusinessKey: d.BusinessKey, Reference: d.Reference, Arguments: args,
-		VendorKey: canon.VendorKey(accountText(d.Account), d.RunName, canon.Key(d.Key).String()),
+		Effect: a.Effect, Account: a.AccountName, Run: a.Run, Tool: a.Tool, BusinessKey: a.BusinessKey, Reference: a.Reference, Arguments: args,
+		VendorKey: canon.VendorKey(accountText(a.Account), a.Run, canon.Key(a.Key).String()),
 	}
-	q.Amount, _ = moneyOf(&d.Row)
-	surround(&q, &d.Row, t, around)
+	q.Amount, _ = moneyOf(&store.Row{Intent: store.Intent{Amount: a.Amount, Currency: a.Currency, Decimals: a.Decimals}})
+	surround(&q, t, a)
 	return q, nil
 }
 
 // surround adds what may change while a downstream answers: it is read once before
 // asking, and again under the effect's lock before the answer is judged.
-func surround(q *lookup.Question, x *store.Row, t *policy.Tool, around lookups.Around) {
+func surround(q *lookup.Question, t *policy.Tool, around lookups.Around) {
 	q.Attempts = nil
 	for _, a := range around.Attempts {
 		q.Attempts = append(q.Attempts, lookup.Attempt(a))
 	}
-	if x.Gap {
-		q.Attempts = append(q.Attempts, lookup.Attempt{Deadline: x.Deadline.Time})
+	if around.Gap {
+		q.Attempts = append(q.Attempts, lookup.Attempt{Deadline: around.Deadline.Time})
 	}
 	q.LandsWithin = nil
 	if lands, declared := t.LandsWithin(); declared {

@@ -10,6 +10,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -90,6 +92,9 @@ func (l *Lookup) tidy(s *Seen, redactor *redact.Redactor) {
 	}
 	for i := range s.Hits {
 		h := &s.Hits[i]
+		if mask(h.Reference) != h.Reference {
+			h.Reference = "" // it holds a secret, and so names nothing
+		}
 		h.Record = clean([]byte(h.Record), maxRecord, mask, redactor)
 		h.State = clean([]byte(h.State), maxWord, mask, redactor)
 		if h.Result != nil {
@@ -105,6 +110,9 @@ const window = 64 << 10
 // clean redacts and then cuts, so that no half of a secret is left.
 func clean(raw []byte, most int, mask func(string) string, redactor *redact.Redactor) string {
 	text := mask(string(raw)) // all of it: masking what was cut would leave the half at the end
+	if plain := unescaped(text); mask(plain) != plain {
+		return fmt.Sprintf("left out: it holds a secret (%d bytes)", len(raw))
+	}
 	if len(text) > window {
 		text = text[:window]
 	}
@@ -123,6 +131,19 @@ func clean(raw []byte, most int, mask func(string) string, redactor *redact.Reda
 		cut--
 	}
 	return fmt.Sprintf("%s… (%d bytes in all)", text[:cut], len(raw))
+}
+
+var escape = regexp.MustCompile(`\\(?:/|u[0-9a-fA-F]{4})`)
+
+// unescaped reads the escapes in which JSON can hide any character.
+func unescaped(text string) string {
+	return escape.ReplaceAllStringFunc(text, func(e string) string {
+		if e == `\/` {
+			return "/"
+		}
+		n, _ := strconv.ParseUint(e[2:], 16, 32) // four hexadecimal digits
+		return string(rune(n))
+	})
 }
 
 // Told is a source that is not asked but told: by a worker that answers, or by events that
