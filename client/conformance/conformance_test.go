@@ -37,8 +37,29 @@ func (w *world) everyLanguage(t *testing.T, name string) {
 	for language, args := range languages(t) {
 		t.Run(language+"/"+name, func(t *testing.T) {
 			t.Parallel()
-			w.play(t, language, args, name)
+			w.play(t, language, args, args, name)
 		})
+	}
+}
+
+// TestOneLanguageGoesOnForAnother: what one client leaves behind, on disk and in a
+// checkpoint, is taken up by another.
+func TestOneLanguageGoesOnForAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	all := languages(t)
+	for _, name := range []string{"occurrences", "spool-after-a-crash", "volatile"} {
+		for first, args := range all {
+			for second, next := range all {
+				if first == second {
+					continue
+				}
+				t.Run(name+"/"+first+" then "+second, func(t *testing.T) {
+					t.Parallel()
+					w.play(t, first+" then "+second, args, next, name)
+				})
+			}
+		}
 	}
 }
 
