@@ -12,7 +12,7 @@
 export { Client, type ClientOptions } from "./client.js";
 export type { Log } from "./deliver.js";
 export { callDigest } from "./digest.js";
-export { Outcome, Unrecorded, type Context, type DoOptions } from "./do.js";
+export { Outcome, Unrecorded, type Context, type DoOptions } from "./outcome.js";
 export { JSONNumber, parse, RawJSON, stringify } from "./json.js";
 export { Call, reference, Referenced, Refused, TooLate, type Perform } from "./perform.js";
 export { isProblem, NoAnswer, Paused, Problem, type Code, type ProblemDocument, type WaitingFor } from "./problem.js";

@@ -141,7 +141,7 @@ export interface Report {
 }
 
 /** Calls perform and says what became of it. */
-export async function run<A, R>(perform: Perform<A, R>, call: Call<A>): Promise<Report> {
+export async function attempt<A, R>(perform: Perform<A, R>, call: Call<A>): Promise<Report> {
   try {
     call.checkDeadline();
     return taken(await perform(call));

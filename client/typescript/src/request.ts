@@ -14,7 +14,7 @@ const positionHeader = "quittance-log-position";
 export const tryTimeout = 15_000;
 
 /** One call of the API. */
-export interface Call {
+export interface ApiRequest {
   method: "GET" | "PUT" | "POST";
   path: string; // escaped
   body?: string; // JSON
@@ -64,7 +64,7 @@ export class Transport {
    * {@link NoAnswer} when nobody knows what it did. A redirect is a refusal: following
    * it could carry the token elsewhere.
    */
-  async once(call: Call): Promise<Answer> {
+  async once(call: ApiRequest): Promise<Answer> {
     call.signal?.throwIfAborted();
     const { status, headers, text } = await this.#exchange(call);
     if (status < 200 || status > 299) throw problemFrom(status, headers, text);
@@ -75,7 +75,7 @@ export class Transport {
     return { status, text, body, position };
   }
 
-  #exchange(call: Call): Promise<{ status: number; headers: http.IncomingHttpHeaders; text: string }> {
+  #exchange(call: ApiRequest): Promise<{ status: number; headers: http.IncomingHttpHeaders; text: string }> {
     const headers: Record<string, string | number> = { ...this.#headers };
     if (call.body !== undefined) {
       headers["content-type"] = "application/json";

@@ -1,12 +1,13 @@
 import type { Client } from "./client.js";
 import { callDigest } from "./digest.js";
-import { guarded, type DoOptions, type Outcome } from "./do.js";
+import { guarded } from "./do.js";
 import { parse, rawMembers, RawJSON, stringify } from "./json.js";
 import { Lease } from "./lease.js";
 import { newId, Occurrences } from "./occurrences.js";
+import type { DoOptions, Outcome } from "./outcome.js";
 import type { Perform } from "./perform.js";
 import { asPaused, isProblem, Problem, whileDoing, type WaitingFor } from "./problem.js";
-import { escape, retry, sleep, tryTimeout, type Answer, type Call } from "./request.js";
+import { escape, retry, sleep, tryTimeout, type Answer, type ApiRequest } from "./request.js";
 
 /** Who opens a run, and for how long it is held at a time. */
 export interface RunOptions {
@@ -318,7 +319,7 @@ export class Run {
     }
   }
 
-  async #ask(doing: string, call: Call): Promise<Answer> {
+  async #ask(doing: string, call: ApiRequest): Promise<Answer> {
     try {
       return await retry(this.client.patience, call.signal, () => this.client.transport.once(call));
     } catch (err) {

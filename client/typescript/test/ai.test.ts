@@ -7,7 +7,7 @@ import { z } from "zod";
 
 import { currentCall, guardTools } from "../src/adapters/ai.js";
 import { Paused, Refused } from "../src/index.js";
-import { decide, effect, invoice, newRun, thrown } from "./world.js";
+import { decide, invoice, newRun, stop, thrown } from "./world.js";
 
 type Streamed = Awaited<ReturnType<MockLanguageModelV3["doStream"]>>["stream"];
 type Part = Streamed extends ReadableStream<infer P> ? P : never;
@@ -120,10 +120,7 @@ test("what a person stopped is told to the model as something not to be done", a
   const call = (model: MockLanguageModelV3) => generateText({ model, tools, prompt: "pay", stopWhen: stepCountIs(5) });
   const err = await thrown(call(scripted([{ id: "c", tool: "pay_quick", input: args }])));
   assert.ok(err instanceof Paused);
-  const id = err.waitingFor[0]?.effect_id ?? "";
-  const { moment } = await effect(id);
-  await new Promise((resolve) => setTimeout(resolve, Math.max(0, Date.parse(String(moment)) - Date.now() + 50)));
-  await decide(id, "stop");
+  await stop(err.waitingFor[0]?.effect_id ?? "");
   await run.wait();
   const result = await call(scripted([{ id: "d", tool: "pay_quick", input: args }], "ok"));
   assert.match(JSON.stringify(result.steps[0]?.toolResults[0]?.output), /cancelled.*must not be done/);

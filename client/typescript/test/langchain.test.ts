@@ -11,7 +11,7 @@ import { z } from "zod";
 import * as langchain from "../src/adapters/langchain.js";
 import { counts, guardNode, guardTool, type Stopped } from "../src/adapters/langgraph.js";
 import { Paused, Refused } from "../src/index.js";
-import { decide, invoice, letter, newClient, newRun, thrown } from "./world.js";
+import { decide, invoice, letter, newClient, newRun, stop, thrown } from "./world.js";
 
 const schema = z.object({ vendor: z.string(), invoice: z.string(), amount: z.string(), currency: z.string() });
 
@@ -133,6 +133,27 @@ test("a graph that goes on in another process makes the second of two identical 
   const done = await agentGraph(model, new ToolNode([guardTool(second, send(() => ++sent))])).compile({ checkpointer }).invoke(null, config);
   const told = done.messages.filter((m) => m instanceof ToolMessage).map((m) => Number(m.content));
   assert.deepEqual([told, sent], [[1, 2], 2]);
+});
+
+test("what a person stopped stays stopped when the model asks for it again", async () => {
+  const run = await newRun();
+  const args = { ...letter() };
+  const model = (messages: BaseMessage[]) => {
+    const n = messages.filter((m) => m instanceof ToolMessage).length;
+    return n < 2 ? new AIMessage({ content: "", tool_calls: [toolCall(`call_${n}`, "quick", args)] }) : new AIMessage("done");
+  };
+  let performed = 0;
+  const quick = tool(async () => (performed++, Promise.reject(new Error("reset"))), { name: "quick", schema: z.object({ to: z.string() }) });
+  const graph = agentGraph(model, new ToolNode([guardTool(run, quick)])).compile({ checkpointer: new MemorySaver() });
+  const config = { configurable: { thread_id: run.id } };
+  const [stopped] = interrupts(await graph.invoke({ messages: [new HumanMessage("send")] }, config));
+  await stop(stopped?.waiting_for[0]?.effect_id ?? "");
+  await run.wait();
+  const done = await graph.invoke(new Command({ resume: true }), config);
+  const told = done.messages.filter((m) => m instanceof ToolMessage).map((m) => String(m.content));
+  assert.equal(told.length, 2);
+  for (const text of told) assert.match(text, /cancelled.*must not be done/);
+  assert.equal(performed, 1);
 });
 
 test("a node that is run again makes the same calls", async () => {

@@ -65,6 +65,13 @@ export async function decide(id: string, verdict: string, more: Record<string, u
   });
 }
 
+/** Has a person stop an effect for good, once it can no longer land. */
+export async function stop(id: string): Promise<void> {
+  const { moment } = await effect(id);
+  await new Promise((resolve) => setTimeout(resolve, Math.max(0, Date.parse(String(moment)) - Date.now() + 50)));
+  await decide(id, "stop");
+}
+
 /** What a promise is rejected with. */
 export async function thrown(promise: Promise<unknown>): Promise<unknown> {
   try {

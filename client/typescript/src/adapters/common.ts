@@ -1,8 +1,8 @@
 // What the adapters of all frameworks share.
 import { AsyncLocalStorage } from "node:async_hooks";
 
-import { Unrecorded, type DoOptions } from "../do.js";
 import { JSONNumber } from "../json.js";
+import { Unrecorded, type DoOptions } from "../outcome.js";
 import { Refused, type Call } from "../perform.js";
 import { isProblem, NoAnswer, Paused, Problem } from "../problem.js";
 import type { Run } from "../run.js";
@@ -24,6 +24,9 @@ export function currentCall(): Call | undefined {
   return calls.getStore();
 }
 
+/** What the model is told of a call that a person stopped for good. */
+export const cancelled = { cancelled: "A person has decided that this must not be done, in these words or in others." };
+
 /**
  * Makes a guarded call of a framework's tool and gives what the model is told: the
  * result, or a definite no. Everything after which the agent must not go on is thrown.
@@ -33,9 +36,7 @@ export async function callTool(run: Run, name: string, input: unknown, tool: () 
     return plain((await run.do(name, input, (call) => calls.run(call, tool), options)).result);
   } catch (err) {
     if (err instanceof Refused) return { refused: plain(err.reason) };
-    if (isProblem(err, "effect_cancelled")) {
-      return { cancelled: "A person has decided that this must not be done, in these words or in others." };
-    }
+    if (isProblem(err, "effect_cancelled")) return cancelled;
     throw err;
   }
 }

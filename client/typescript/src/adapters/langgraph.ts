@@ -20,11 +20,12 @@
  */
 import { Annotation, GraphInterrupt, interrupt } from "@langchain/langgraph";
 
-import type { DoOptions, Outcome } from "../do.js";
+import { Occurrences } from "../occurrences.js";
+import type { DoOptions, Outcome } from "../outcome.js";
 import { Refused, type Perform } from "../perform.js";
 import { Paused, type WaitingFor } from "../problem.js";
 import type { Run } from "../run.js";
-import { callTool, runOf, stops, type RunSource } from "./common.js";
+import { callTool, cancelled, runOf, stops, type RunSource } from "./common.js";
 import { wrap } from "./langchain.js";
 
 export { currentCall } from "./common.js";
@@ -64,16 +65,24 @@ export function guardTool<T extends Parameters<typeof wrap>[0]>(source: RunSourc
 /** As far as a message concerns us. */
 interface Message {
   tool_calls?: { name: string; id?: string; args: unknown }[];
+  tool_call_id?: string;
+  status?: string;
+  content?: unknown;
 }
 
-/** Which of the identical calls of these messages one is, from 1; undefined when it is not among them. */
+/**
+ * Which of the identical calls of these messages one is, from 1; undefined when it is not
+ * among them. One that had no outcome, because a person stopped it or its arguments were
+ * not JSON, has used up nothing: made again it is the same call.
+ */
 function position(run: Run, name: string, callId: string, messages: Message[]): number | undefined {
   const all = messages.flatMap((m) => m.tool_calls ?? []).filter((c) => c.name === name);
   const at = all.findLastIndex((c) => c.id === callId);
   const call = all[at];
   if (!call) return undefined;
+  const unused = messages.filter((m) => m.tool_call_id && (m.status === "error" || m.content === JSON.stringify(cancelled))).map((m) => m.tool_call_id);
   const digest = run.digest(name, call.args);
-  return all.slice(0, at + 1).filter((c) => run.digest(name, c.args) === digest).length;
+  return 1 + all.slice(0, at).filter((c) => !unused.includes(c.id) && run.digest(name, c.args) === digest).length;
 }
 
 /** What a guarded node makes its calls with. */
@@ -94,33 +103,29 @@ export function guardNode<S extends object, C, U extends object | void>(
   return async (state, config) => {
     const before = (state as { quittance?: Record<string, number> }).quittance;
     if (!before) throw new TypeError("the graph's state has no channel quittance: add `quittance: counts()` to it");
-    const began = new Map<string, number>();
-    const cameBack: Record<string, number> = {};
+    const places = new Occurrences(before);
+    const more: Record<string, number> = {};
     const guard: NodeGuard = {
-      do: (tool, args, perform, options) => {
-        let digest: string;
-        let occurrence = 0;
-        return interrupting(source, async (run) => {
-          digest ??= run.digest(tool, args);
-          if (occurrence === 0) {
-            const n = (began.get(digest) ?? 0) + 1;
-            began.set(digest, n);
-            occurrence = (before[digest] ?? 0) + n;
-          }
-          const count = () => (cameBack[digest] = (cameBack[digest] ?? 0) + 1);
-          try {
-            const out = await run.do(tool, args, perform, { ...options, occurrence });
-            count();
-            return out;
-          } catch (err) {
-            if (err instanceof Refused) count();
-            throw err;
-          }
-        });
+      do: async (tool, args, perform, options) => {
+        const digest = runOf(source).digest(tool, args);
+        const turn = places.take(digest, undefined, undefined);
+        let cameBack = false;
+        try {
+          const call = (run: Run) => run.do(tool, args, perform, { ...options, occurrence: turn.occurrence });
+          const out = await interrupting(source, call);
+          cameBack = true;
+          return out;
+        } catch (err) {
+          cameBack = err instanceof Refused;
+          throw err;
+        } finally {
+          turn.end(cameBack);
+          if (cameBack) more[digest] = (more[digest] ?? 0) + 1;
+        }
       },
     };
     const update = await node(state, config, guard);
-    return { ...(update as U), quittance: cameBack };
+    return { ...(update as U), quittance: more };
   };
 }
 
