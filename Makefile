@@ -15,7 +15,7 @@ demo: ## See it work: an agent dies after paying and does not pay twice. In a te
 	@script/setup
 	@if [ -t 0 ] && [ -t 1 ]; then go run ./cmd/quittance demo; else go run ./cmd/quittance demo --scripted; fi
 
-demo-scripted: ## The same with no hands: three parts, each checked against the bank's ledger
+demo-scripted: ## The same with no hands: four parts, each checked against the bank's ledger
 	@script/setup
 	go run ./cmd/quittance demo --scripted
 

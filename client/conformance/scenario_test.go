@@ -33,6 +33,8 @@ type step struct {
 	Term  string `json:"term"`
 	Ended bool   `json:"ended"`
 
+	Expire string `json:"expire"`
+
 	Fault  string `json:"fault"`
 	On     string `json:"on"`
 	Times  int    `json:"times"`
@@ -119,6 +121,8 @@ func (p *play) step(s step) string {
 		delete(p.all, s.Kill)
 	case s.Term != "":
 		return p.term(s)
+	case s.Expire != "":
+		return p.expire(s.Expire)
 	case s.Faults == "none":
 		p.gate.heal()
 	case s.Fault != "":
@@ -178,6 +182,20 @@ func (p *play) term(s step) string {
 	delete(p.all, s.Term)
 	if !one.endedBy(syscall.SIGTERM) {
 		return "the process did not end by the signal: " + one.cmd.ProcessState.String()
+	}
+	return ""
+}
+
+// expire ends the lease of a run whose process is gone, as time would.
+func (p *play) expire(run string) string {
+	got, err := p.w.db.Pool().ExecContext(p.t.Context(), `
+		UPDATE runs SET lease_until = clock_timestamp() - interval '1 millisecond'
+		WHERE run_id = $1 AND lease_until IS NOT NULL AND account_id = (SELECT id FROM accounts WHERE name = $2)`, run, p.account)
+	if err != nil {
+		return err.Error()
+	}
+	if n, err := got.RowsAffected(); err != nil || n != 1 {
+		return fmt.Sprintf("%d leases were ended, %v", n, err)
 	}
 	return ""
 }

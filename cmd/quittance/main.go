@@ -24,6 +24,7 @@ type cli struct {
 	Token   tokenCmd   `cmd:"" help:"Work on tokens."`
 	People  peopleCmd  `cmd:"" help:"Work on people and their roles."`
 	Policy  policyCmd  `cmd:"" help:"Work on policy files."`
+	Lookup  lookupCmd  `cmd:"" help:"Work on look-ups."`
 	Version versionCmd `cmd:"" help:"Say which version this is."`
 	demoCommands
 }

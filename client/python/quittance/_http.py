@@ -11,7 +11,7 @@ import ssl
 import threading
 import time
 import urllib.parse
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, TypeVar, Union
 
 from ._errors import NoAnswer, Problem, problem_from
 from ._json import Member, members, write_object
@@ -52,6 +52,30 @@ class Answer(NamedTuple):
         return found.text if found else None
 
 
+class _Joined:
+    """Has a connection send head and body in one packet: the server is woken once."""
+
+    _parts: List[bytes]
+
+    def send(self, data: Any) -> None:
+        self._parts.append(data)
+
+    def flush(self) -> None:
+        data, self._parts = b"".join(self._parts), []
+        super().send(data)  # type: ignore[misc]
+
+
+class _Connection(_Joined, http.client.HTTPConnection):
+    pass
+
+
+class _SecureConnection(_Joined, http.client.HTTPSConnection):
+    pass
+
+
+_AnyConnection = Union[_Connection, _SecureConnection]
+
+
 class Transport:
     """Sends requests to one server as the owner of one token. Safe for concurrent use."""
 
@@ -67,7 +91,7 @@ class Transport:
         self._headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
         self._try_timeout = try_timeout
         self._lock = threading.Lock()
-        self._idle: List[http.client.HTTPConnection] = []
+        self._idle: List[_AnyConnection] = []
         self._pid = os.getpid()
         self._closed = False
 
@@ -105,12 +129,14 @@ class Transport:
                 connection.close()
                 raise
 
-    def _send(self, c: http.client.HTTPConnection, method: str, path: str, data: Optional[bytes], until: float) -> "tuple[int, Any, str]":
+    def _send(self, c: _AnyConnection, method: str, path: str, data: Optional[bytes], until: float) -> "tuple[int, Any, str]":
         c.timeout = _left(until)
         if c.sock is not None:
             c.sock.settimeout(c.timeout)
         c.response_class = lambda sock, *a, **k: http.client.HTTPResponse(_Timed(sock, until), *a, **k)  # type: ignore[assignment,arg-type]
+        c._parts = []
         c.request(method, self._prefix + path, body=data, headers=self._headers)
+        c.flush()
         response = c.getresponse()
         raw = _whole(response)
         keep = not response.will_close and response.isclosed()
@@ -120,17 +146,17 @@ class Transport:
             c.close()
         return response.status, response.headers, raw.decode("utf-8")
 
-    def _take(self) -> "tuple[http.client.HTTPConnection, bool]":
+    def _take(self) -> "tuple[_AnyConnection, bool]":
         with self._lock:
             if self._pid != os.getpid():  # a forked process must not share connections
                 self._idle, self._pid = [], os.getpid()
             if self._idle:
                 return self._idle.pop(), True
         if self._secure:
-            return http.client.HTTPSConnection(self._host, self._port, context=self._context), False
-        return http.client.HTTPConnection(self._host, self._port), False
+            return _SecureConnection(self._host, self._port, context=self._context), False
+        return _Connection(self._host, self._port), False
 
-    def _give_back(self, c: http.client.HTTPConnection) -> None:
+    def _give_back(self, c: _AnyConnection) -> None:
         with self._lock:
             if len(self._idle) < _IDLE and self._pid == os.getpid() and not self._closed:
                 self._idle.append(c)

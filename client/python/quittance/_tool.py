@@ -85,7 +85,7 @@ class Tool(Generic[F]):
         return call_plain
 
     def _arguments(self, args: Any, kwargs: Any) -> Dict[str, Any]:
-        if "call" in kwargs:
+        if self._wants_call and "call" in kwargs:  # **more would take it
             raise TypeError("%s: `call` is given by the guard" % self.name)
         signature = inspect.signature(self)
         bound = signature.bind(*args, **kwargs)

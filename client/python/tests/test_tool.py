@@ -48,6 +48,8 @@ class Tools(FakeCase):
                 send_payment("ACME", "INV-9", call=None)
             with self.assertRaises(QuittanceError):
                 letter("ACME")  # it needs an AsyncClient's run
+            with self.assertRaises(TypeError):
+                tool(lambda call, **more: self.fail("performed"))(call="mine")
         self.assertEqual((sent, self.fake.bodies("begin")), ([], []))
 
     def test_the_signature_is_that_of_the_arguments(self) -> None:
