@@ -40,6 +40,11 @@ tools:
     deadline: 60s
     refusal: error.message == "declined"
   read: {effect: none}
+  file_return:
+    business_key: "{period}"
+    deadline: 60s
+    lookup:
+      worker: {pool: tax}
 `
 
 // world is a whole server on a database of its own, which all scenarios share: each has

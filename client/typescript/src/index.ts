@@ -17,4 +17,4 @@ export { JSONNumber, parse, RawJSON, stringify } from "./json.js";
 export { Call, reference, Referenced, Refused, TooLate, type Perform } from "./perform.js";
 export { isProblem, NoAnswer, Paused, Problem, type Code, type ProblemDocument, type WaitingFor } from "./problem.js";
 export type { Run, RunOptions, RunView, Ending } from "./run.js";
-export { answerLookups, type Hit, type Question, type Seen } from "./lookups.js";
+export { answerLookups, type Hit, type Look, type Question, type Seen } from "./lookups.js";

@@ -1,102 +1,106 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
 
-import { answerLookups, Problem, type Question, type Seen } from "../src/index.js";
-import { newClient } from "./world.js";
+import { answerLookups, Paused, Problem, type Look, type Question, type Seen } from "../src/index.js";
+import { newClient, newRun, thrown } from "./world.js";
 
-const question = {
-  lookup_id: "l/1",
-  effect_id: "e1",
-  tool: "file_return",
-  business_key: "2026-Q1",
-  vendor_key: "qt_1",
-  arguments: "{{args}}",
-};
-const asked = JSON.stringify(question).replace('"{{args}}"', '{"period":"2026-Q1","id":9007199254740993}');
-const record = { business_key: "2026-Q1", reference: "R-7", recipient_matches: true, final: true, result: { receipt: 9007199254740993n } };
-const seen: Seen = { hits: [record], complete: true, canary_seen: true, world: "live" };
+test("a worker's answer lets the run go on", async () => {
+  const client = newClient();
+  const run = await newRun(client);
+  const period = `2026-Q1 ${randomUUID()}`;
+  const stopping = new AbortController();
+  const asked: Question[] = [];
+  const look: Look = (q) => {
+    asked.push(q);
+    return { hits: [{ business_key: period, reference: `R-${run.id}`, recipient_matches: true, final: true, result: { receipt: 9007199254740993n } }], complete: true };
+  };
+  const worker = answerLookups(client, "tax", look, { signal: stopping.signal, atOnce: 2 });
+  const args = { period, big: 9007199254740993n };
+  const paused = await thrown(run.do("file_return", args, () => Promise.reject(new Error("reset"))));
+  assert.ok(paused instanceof Paused);
+  await run.wait();
+  const out = await run.do("file_return", args, () => assert.fail("performed"));
+  assert.deepEqual([out.result, out.decidedBy, out.reference], [{ receipt: 9007199254740993n }, "look_up", `R-${run.id}`]);
+  const [q] = asked;
+  assert.deepEqual([q?.tool, q?.run_id, q?.business_key, q?.effect_id, q?.arguments, q?.attempts.length], ["file_return", run.id, period, out.effectId, args, 1]);
+  assert.match(q?.vendor_key ?? "", /^qt_/);
+  stopping.abort();
+  await worker;
+});
 
-/** Answers each claim by what is left of a list, then by 204 and says that it is idle. */
-async function server(claims: [number, string][], idle: () => void, answers: [number, string][] = []) {
+test("a pool that no tool names ends the loop", async () => {
+  const err = await thrown(answerLookups(newClient(), "nobody", () => assert.fail(), { signal: AbortSignal.timeout(20_000) }));
+  assert.ok(err instanceof Problem && err.code === "invalid", String(err));
+});
+
+const question = (id: string) => ({ lookup_id: id, answer_within_ms: 60_000, effect_id: "e1", tool: "file_return", business_key: "2026-Q1", arguments: {} });
+const questions = (...ids: string[]): [number, string] => [200, JSON.stringify({ questions: ids.map(question) })];
+const record = { business_key: "2026-Q1", reference: "R-7", recipient_matches: true, final: true, result: 1 };
+const seen: Seen = { hits: [record], complete: true };
+
+/** Answers the claims by a list and then ends the loop; takes answers by another list. */
+async function work(claims: [number, string][], look: Look, o: { answers?: [number, string][]; log?: (line: string) => void; atOnce?: number } = {}) {
+  const done = new AbortController();
   const got: { path: string; body: string }[] = [];
-  const s = http.createServer(async (q, a) => {
+  const server = http.createServer(async (q, a) => {
     const chunks: Buffer[] = [];
     for await (const chunk of q) chunks.push(chunk as Buffer);
+    const claim = q.url === "/v1/lookups/claim";
     got.push({ path: q.url ?? "", body: Buffer.concat(chunks).toString() });
-    const [status, body] = (q.url === "/v1/lookups/claim" ? claims : answers).shift() ?? [204, ""];
+    const next = (claim ? claims : (o.answers ?? [])).shift();
+    if (claim && !next) return void done.abort();
+    const [status, body] = next ?? [200, "{}"];
     a.writeHead(status, { "content-type": "application/json" }).end(body);
-    if (q.url === "/v1/lookups/claim" && status === 204) idle();
   });
-  await new Promise<void>((resolve) => s.listen(0, "127.0.0.1", resolve));
-  after(() => s.close().closeAllConnections());
-  return { got, client: (log?: (line: string) => void) => newClient({ url: `http://127.0.0.1:${(s.address() as AddressInfo).port}`, log: (...line) => log?.(JSON.stringify(line)) }) };
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  after(() => server.close().closeAllConnections());
+  const client = newClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, log: (...line) => o.log?.(JSON.stringify(line)) });
+  await answerLookups(client, "tax", look, { signal: done.signal, ...(o.atOnce && { atOnce: o.atOnce }) });
+  return { claims: got.filter((g) => g.path.endsWith("claim")), answers: got.filter((g) => g.path.endsWith("answer")) };
 }
-
-async function work(claims: [number, string][], look: (q: Question) => Seen | Promise<Seen>, answers: [number, string][] = [], log?: (line: string) => void) {
-  const done = new AbortController();
-  const { got, client } = await server(claims, () => done.abort(), answers);
-  await answerLookups(client(log), "tax", look, { signal: done.signal });
-  return got;
-}
-
-test("a question is answered with what was seen, digit for digit", async () => {
-  const got = await work([[200, asked]], (q) => {
-    assert.deepEqual([q.lookup_id, q.tool, q.business_key, q.arguments], ["l/1", "file_return", "2026-Q1", { period: "2026-Q1", id: 9007199254740993n }]);
-    return seen;
-  });
-  assert.deepEqual(
-    got.map((g) => g.path),
-    ["/v1/lookups/claim", "/v1/lookups/l%2F1/answer", "/v1/lookups/claim"],
-  );
-  assert.match(got[0]?.body ?? "", /^\{"pool":"tax","worker":".+","attempt_id":"[A-Z2-7]{26}"\}$/);
-  assert.equal(
-    got[1]?.body,
-    '{"hits":[{"business_key":"2026-Q1","reference":"R-7","recipient_matches":true,"final":true,"result":{"receipt":9007199254740993}}],"complete":true,"canary_seen":true,"world":"live"}',
-  );
-});
 
 test("a look that fails is said to have failed, and why stays here", async () => {
   const lines: string[] = [];
   const failing = () => Promise.reject(new Error("401 for token hunter2"));
-  const got = await work([[200, asked], [200, asked]], failing, [], (line) => lines.push(line));
-  assert.deepEqual(
-    got.filter((g) => g.path.endsWith("answer")).map((g) => g.body),
-    Array(2).fill('{"hits":[],"complete":false,"error":"the worker could not look"}'),
-  );
+  const { answers } = await work([questions("l/1")], failing, { log: (line) => lines.push(line) });
+  assert.deepEqual(answers, [{ path: "/v1/lookups/l%2F1/answer", body: '{"error":"the worker could not look"}' }]);
   assert.ok(lines.some((line) => line.includes("hunter2")));
 });
 
 test("records that went through a float are not sent", async () => {
-  const got = await work([[200, asked]], () => ({ hits: [{ ...record, result: 2 ** 53 }], complete: true }));
-  assert.equal(got[1]?.body, `{"hits":[],"complete":false,"error":"the worker's answer is not JSON"}`);
+  const { answers } = await work([questions("l")], () => ({ hits: [{ ...record, result: 2 ** 53 }], complete: true }));
+  assert.equal(answers[0]?.body, '{"error":"the worker could not look"}');
 });
 
-test("the loop goes on through outages, pages and answers that come too late", async () => {
-  const late: [number, string][] = [[409, '{"code":"stale","title":"answered","retryable":false,"final":true}']];
-  const got = await work([[503, "no server is ready"], [200, "<html>"], [200, "{}"], [200, asked], [200, asked]], () => seen, late);
-  assert.equal(got.filter((g) => g.path.endsWith("answer")).length, 2);
-});
-
-test("a token that opens nothing ends it", async () => {
-  const refused: [number, string][] = [[401, '{"code":"unauthorized","title":"no","retryable":false,"final":true}']];
-  await assert.rejects(
-    work(refused, () => seen),
-    (err) => err instanceof Problem && err.code === "unauthorized",
+test("an answer that is refused is not left unanswered, one that comes too late is", async () => {
+  const refused: [number, string] = [413, '{"code":"too_large","title":"no"}'];
+  const late: [number, string] = [409, '{"code":"lookup_over","title":"over","final":true}'];
+  const { answers } = await work([questions("a"), questions("b")], () => seen, { answers: [refused, [200, "{}"], late] });
+  assert.deepEqual(
+    answers.map((a) => a.path[12] + " " + a.body.slice(0, 60)),
+    ['a {"hits":[{"business_key":"2026-Q1","reference":"R-7","recipi', `a {"error":"the worker's answer was refused: too_large"}`, 'b {"hits":[{"business_key":"2026-Q1","reference":"R-7","recipi'],
   );
 });
 
-test("a look that is stopped half-way is not answered", async () => {
-  const done = new AbortController();
-  const { got, client } = await server([[200, asked]], () => {});
+test("the loop goes on through outages and pages", async () => {
+  const { answers } = await work([[503, "no server is ready"], [200, "<html>"], [200, "{}"], questions(), questions("l")], () => seen);
+  assert.equal(answers.length, 1);
+});
+
+test("several are looked for at one time, and no more are taken", async () => {
+  let now = 0;
+  let most = 0;
   const look = async () => {
-    done.abort();
+    most = Math.max(most, ++now);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    now--;
     return seen;
   };
-  await answerLookups(client(), "tax", look, { signal: done.signal });
-  assert.deepEqual(
-    got.map((g) => g.path),
-    ["/v1/lookups/claim"],
-  );
+  const { claims, answers } = await work([questions("1", "2"), questions("3"), questions("4", "5"), questions("6")], look, { atOnce: 3 });
+  assert.deepEqual([most, answers.length], [3, 6]);
+  assert.equal(claims[0]?.body, '{"pool":"tax","max":3,"wait":"30000ms"}');
+  assert.equal((JSON.parse(claims[1]?.body ?? "") as { max: number }).max, 1);
 });
