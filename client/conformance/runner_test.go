@@ -36,6 +36,8 @@ type command struct {
 	Outcome    string   `json:"outcome"`
 	Volatile   []string `json:"volatile"`
 	Calls      int      `json:"calls"`
+	Pool       string   `json:"pool"`
+	Seen       string   `json:"seen"`
 }
 
 // script is what a tool does when it is let through.
@@ -112,6 +114,8 @@ func (r *runner) obey(ctx context.Context, c command) answer {
 			return answer{"error": "not_an_object"}
 		}
 		return answer{"digest": d}
+	case "answer_lookups":
+		return r.answerLookup(ctx, c)
 	case "crash":
 		os.Exit(9)
 	case "go", "join":
@@ -163,6 +167,21 @@ func (r *runner) obey(ctx context.Context, c command) answer {
 		return ok
 	}
 	return answer{"error": "usage", "detail": "no such command"}
+}
+
+// answerLookup ends the loop once it has a question: what is under way is answered.
+func (r *runner) answerLookup(ctx context.Context, c command) (a answer) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	err := r.c.AnswerLookups(ctx, c.Pool, 1, func(_ context.Context, q client.LookupQuestion) (found client.LookupFound, err error) {
+		a = answer{"ok": true, "question": answer{"effect": q.EffectID, "tool": q.Tool, "business_key": q.BusinessKey, "arguments": string(q.Arguments)}}
+		stop()
+		return found, json.Unmarshal([]byte(c.Seen), &found)
+	})
+	if err != nil {
+		return refusal(err)
+	}
+	return a
 }
 
 func bench(ctx context.Context, run *client.Run, c command) answer {
@@ -224,7 +243,7 @@ func call(ctx context.Context, run *client.Run, c command, b *background) answer
 	}
 	out, err := run.Do(ctx, c.Tool, json.RawMessage(c.Arguments), perform, opts...)
 	refused, isRefused := errors.AsType[*client.RefusedError](err)
-	a := answer{}
+	var a answer
 	if err != nil && !isRefused {
 		a = refusal(err)
 	} else {

@@ -40,7 +40,7 @@ tools:
     deadline: 60s
     refusal: error.message == "declined"
   read: {effect: none}
-  file_return:
+  file:
     business_key: "{period}"
     deadline: 60s
     lookup:

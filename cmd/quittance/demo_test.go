@@ -75,7 +75,7 @@ func TestDemoScripted(t *testing.T) {
 	for _, want := range []string{
 		"1. Without Quittance", "✓ The bank's ledger: 2 payments for INV-9, 8,400.00 USD in all",
 		"2. With Quittance", "answered from the record: pay_1", "The run is finished", "✓ The bank's ledger: one payment",
-		"3. The case that the bank settles", "✓ The bank's answer is a proof, and the run may go on. No person was asked.",
+		"3. The case that the bank settles", "✓ The bank's answer is a proof. The run may go on, and no person was asked.",
 		"goes on after turn 1", "with the bank's answer", "The run is finished", "✓ The bank's ledger: one payment",
 		"4. The case no program can decide", "refused", "whether the payment was made is unknown", "✓ The bank's ledger: one payment",
 		"It was found, but it is not final.", "That proves nothing, and a person has to decide", "decides: taken, reference pay_1", "goes on after turn 1", "The run is finished", "✓ The bank's ledger: one payment",

@@ -37,14 +37,6 @@ func OwnerOf(ctx context.Context, r ledger.Reader, hash []byte) (*Owner, error) 
 	return &o, nil
 }
 
-// Accounts lists every account.
-func Accounts(ctx context.Context, r ledger.Reader) (ids []int64, err error) {
-	if err := r.Select(ctx, &ids, `SELECT id FROM accounts ORDER BY id`); err != nil {
-		return nil, fmt.Errorf("couldn't list the accounts: %w", err)
-	}
-	return ids, nil
-}
-
 // Token is a token as it is listed: never its secret.
 type Token struct {
 	ID        int64       `db:"id"`

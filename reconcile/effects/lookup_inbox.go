@@ -11,11 +11,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"quittance/ledger"
-	"quittance/ledger/access"
+	store "quittance/ledger/effects"
 	"quittance/ledger/inbox"
 	"quittance/ledger/lookups"
 	"quittance/reconcile/canon"
 	"quittance/reconcile/lookup"
+	"quittance/reconcile/redact"
 )
 
 // eventful is a look-up in the events that a downstream sent us.
@@ -38,7 +39,7 @@ const (
 	// reference of a call is recorded when its finish comes.
 	unmatchedAfter = 24 * time.Hour
 	// examinedAtOnce is how many events one transaction holds against our effects.
-	examinedAtOnce = 50
+	examinedAtOnce = 200
 	// watchedAtMost bounds the open effects that events are held against.
 	watchedAtMost = 50_000
 	// namedAtMost bounds the claims that one event is held against.
@@ -239,15 +240,20 @@ func (e *Engine) examine(ctx context.Context, tx *ledger.Tx, boxes []string) (n 
 	if err != nil || len(events) == 0 {
 		return 0, 0, err
 	}
-	watched := map[string]map[int64][]string{} // by inbox and word, the effects
-	accounts, err := access.Accounts(ctx, tx)
+	type kind struct {
+		inbox  string
+		hidden bool // secrets were taken out: keys of ours may be among them
+	}
+	watched := map[kind]map[int64][]string{} // by word, the effects
+	accounts, err := store.AccountIDs(ctx, tx)
 	if err != nil {
 		return 0, 0, err
 	}
 	for _, ev := range events {
 		tools := e.inboxTools(ev.Inbox)
-		if watched[ev.Inbox] == nil {
-			if watched[ev.Inbox], err = e.watched(ctx, tx, tools); err != nil {
+		k := kind{ev.Inbox, redact.Redacted(ev.Body)}
+		if watched[k] == nil {
+			if watched[k], err = e.watched(ctx, tx, tools, k.hidden); err != nil {
 				return 0, 0, err
 			}
 		}
@@ -261,7 +267,7 @@ func (e *Engine) examine(ctx context.Context, tx *ledger.Tx, boxes []string) (n 
 			return 0, 0, err
 		}
 		for _, word := range ev.Words {
-			about = append(about, watched[ev.Inbox][word]...)
+			about = append(about, watched[k][word]...)
 		}
 		now, err := tx.Now(ctx)
 		if err != nil {
@@ -288,8 +294,9 @@ func (e *Engine) examine(ctx context.Context, tx *ledger.Tx, boxes []string) (n 
 }
 
 // watched are the effects of tools about which somebody still wants to know, by the words of
-// their keys.
-func (e *Engine) watched(ctx context.Context, tx *ledger.Tx, tools []string) (map[int64][]string, error) {
+// their keys; hidden: also as these read where they passed for secrets, which costs ten times
+// as much. They are read after the events: whatever is interrupted later is looked at then.
+func (e *Engine) watched(ctx context.Context, tx *ledger.Tx, tools []string, hidden bool) (map[int64][]string, error) {
 	list, err := lookups.Watching(ctx, tx, tools, watchedAtMost)
 	if err != nil {
 		return nil, err
@@ -297,7 +304,11 @@ func (e *Engine) watched(ctx context.Context, tx *ledger.Tx, tools []string) (ma
 	by := map[int64][]string{}
 	for _, x := range list {
 		vendorKey := canon.VendorKey(accountText(x.Account), x.RunName, canon.Key(x.Key).String())
-		for _, word := range e.wordsFor(x.BusinessKey, vendorKey, x.Reference) {
+		words := wordsOf([]string{norm.NFC.String(x.BusinessKey), vendorKey, norm.NFC.String(x.Reference)})
+		if hidden {
+			words = e.wordsFor(x.BusinessKey, vendorKey, x.Reference)
+		}
+		for _, word := range words {
 			by[word] = append(by[word], x.Effect)
 		}
 	}

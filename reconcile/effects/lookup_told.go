@@ -2,13 +2,11 @@ package effects
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
 	"quittance/ledger"
-	store "quittance/ledger/effects"
 	"quittance/ledger/lookups"
 	"quittance/reconcile/lookup"
 	"quittance/reconcile/policy"
@@ -141,18 +139,18 @@ func (e *Engine) claimLookups(ctx context.Context, c ClaimLookups) (list []Looku
 }
 
 func (e *Engine) questionFor(ctx context.Context, tools map[string]*policy.Tool, asked lookups.Asked) (q LookupQuestion, err error) {
-	d, err := store.Get(ctx, e.db, 0, asked.Effect)
+	around, err := lookups.ReadAround(ctx, e.db, asked.Effect)
 	if err != nil {
-		return q, fmt.Errorf("couldn't read an effect: %w", err)
+		return q, err
 	}
-	t := tools[d.Tool]
-	q = LookupQuestion{ID: asked.By, Arguments: []byte(d.ArgumentText), World: t.Lookup().Terms.World, Canary: t.Lookup().Source.(pooled).Canary()}
-	if q.Question, err = e.questionOf(ctx, t, asked); err != nil {
+	t := tools[around.Tool]
+	l := t.Lookup()
+	q = LookupQuestion{ID: asked.By, Arguments: []byte(around.Arguments), World: l.Terms.World, Canary: l.Source.(pooled).Canary(), Until: asked.At.Add(askedFor)}
+	if q.Question, err = question(t, around); err != nil {
 		return q, err
 	}
 	now, err := e.db.Now(ctx)
-	q.Until = asked.At.Add(askedFor)
-	q.Within = q.Until.Sub(now)
+	q.AskedAt, q.Within = asked.At.Time, q.Until.Sub(now)
 	return q, err
 }
 

@@ -50,6 +50,9 @@ func (r *Redactor) Forms(text string) []string {
 	return forms
 }
 
+// Redacted tells whether something may have been taken out of a document.
+func Redacted(document string) bool { return strings.Contains(document, prefix) }
+
 // Restore puts texts that are known back where they were taken out of a JSON document as
 // secrets, or something in them was: a number of ours that has the form of a card's, say.
 // What is not among them stays hidden. A text that JSON would have to escape is not put back.

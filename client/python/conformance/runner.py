@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Optional, Union
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 import quittance  # noqa: E402
+from quittance.lookups import Question, Seen, answer_lookups  # noqa: E402
 
 Answer = Dict[str, Any]
 OK: Answer = {"ok": True}
@@ -118,6 +119,8 @@ class Runner:
             return self.opened(self.client.claim(c["agents"]))
         if op == "digest":
             return {"digest": quittance.call_digest(c["tool"], c["arguments"], c.get("volatile") or [])}
+        if op == "answer_lookups":
+            return self.answer_lookup(c)
         if op == "crash":
             os._exit(9)
         if op in ("go", "join"):
@@ -147,6 +150,21 @@ class Runner:
             return {"error": "usage", "detail": "no such command"}
         self.wait_for(does[str(op)]())
         return OK
+
+    def answer_lookup(self, c: Dict[str, Any]) -> Answer:
+        """Ends the loop once it has a question: what is under way is answered."""
+        stop, answer = threading.Event(), dict(OK)
+
+        def look(question: Question) -> Seen:
+            answer["question"] = {
+                "effect": question.effect_id, "tool": question.tool, "business_key": question.business_key,
+                "arguments": json.dumps(question.arguments),
+            }  # fmt: skip
+            stop.set()
+            return Seen(**json.loads(c["seen"]))
+
+        answer_lookups(getattr(self.client, "_client", self.client), c["pool"], look, stop=stop)
+        return answer
 
     def bench(self, run: Any, c: Dict[str, Any]) -> Answer:
         took = []

@@ -73,7 +73,7 @@ class Fake:
         if route == "saved":
             return 200, self.checkpoint
         if route == "look":
-            return (200, self.questions.pop(0)) if self.questions else (204, None)
+            return 200, {"questions": [self.questions.pop(0)] if self.questions else []}
         return 200, {"state": "running", "log_position": "p1"}
 
     def begin(self, body: Dict[str, Any]) -> Reply:

@@ -46,7 +46,7 @@ class Documents(FakeCase):
             "support_agent": None, "session": None, "shop": SimpleNamespace(refund=refund),
             "portal": SimpleNamespace(search=lambda key: [SimpleNamespace(period=key, number="R-7", accepted=True)]),
         }  # fmt: skip
-        self.fake.questions = [{"lookup_id": "l1", "tool": "file_return", "business_key": "2026-Q1"}]
+        self.fake.questions = [{"lookup_id": "l1", "tool": "file_return", "business_key": "2026-Q1", "answer_within_ms": 60000}]
         before = os.getcwd()
         os.chdir(self.spool)
         self.addCleanup(os.chdir, before)

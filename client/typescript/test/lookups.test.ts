@@ -19,13 +19,13 @@ test("a worker's answer lets the run go on", async () => {
   };
   const worker = answerLookups(client, "tax", look, { signal: stopping.signal, atOnce: 2 });
   const args = { period, big: 9007199254740993n };
-  const paused = await thrown(run.do("file_return", args, () => Promise.reject(new Error("reset"))));
+  const paused = await thrown(run.do("file", args, () => Promise.reject(new Error("reset"))));
   assert.ok(paused instanceof Paused);
   await run.wait();
-  const out = await run.do("file_return", args, () => assert.fail("performed"));
+  const out = await run.do("file", args, () => assert.fail("performed"));
   assert.deepEqual([out.result, out.decidedBy, out.reference], [{ receipt: 9007199254740993n }, "look_up", `R-${run.id}`]);
   const [q] = asked;
-  assert.deepEqual([q?.tool, q?.run_id, q?.business_key, q?.effect_id, q?.arguments, q?.attempts.length], ["file_return", run.id, period, out.effectId, args, 1]);
+  assert.deepEqual([q?.tool, q?.run_id, q?.business_key, q?.effect_id, q?.arguments, q?.attempts.length], ["file", run.id, period, out.effectId, args, 1]);
   assert.match(q?.vendor_key ?? "", /^qt_/);
   stopping.abort();
   await worker;

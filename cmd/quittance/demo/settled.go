@@ -24,10 +24,11 @@ func (sc *scene) settled(ctx context.Context) error {
 	}
 	sc.tell.say("Its lease has ended, whether it paid was unknown, and the run was paused. So the server asked the bank:")
 	sc.tell.command("curl", "-s", bank.FindURL(sc.bankAt, agent.Invoice.Reference))
+	became := "The run may go on, and no person was asked."
 	if open != nil {
-		return sc.tell.claim(false, "The bank's answer is a proof. %s", open.LookUps[0].Why)
+		became = open.LookUps[0].Why
 	}
-	if err := sc.tell.claim(true, "The bank's answer is a proof, and the run may go on. No person was asked."); err != nil {
+	if err := sc.tell.claim(open == nil, "The bank's answer is a proof. %s", became); err != nil {
 		return err
 	}
 
