@@ -3,6 +3,7 @@
 import { createInterface } from "node:readline";
 
 import {
+  answerLookups,
   callDigest,
   Client,
   NoAnswer,
@@ -11,11 +12,14 @@ import {
   RawJSON,
   reference,
   Refused,
+  stringify,
   TooLate,
   type Call,
   type DoOptions,
   type Outcome,
+  type Question,
   type Run,
+  type Seen,
 } from "../src/index.js";
 
 type Answer = Record<string, unknown>;
@@ -49,6 +53,8 @@ interface Command {
   outcome?: "finished" | "failed" | "cancelled";
   volatile?: string[];
   calls?: number;
+  pool?: string;
+  seen?: string;
 }
 
 /** A call that stands still in its tool. */
@@ -98,6 +104,8 @@ async function obey(c: Command): Promise<Answer> {
     }
     case "digest":
       return { digest: callDigest(c.tool ?? "", c.arguments ?? "", c.volatile ?? []) };
+    case "answer_lookups":
+      return { ok: true, question: await answerOne(c.pool ?? "", new RawJSON(c.seen ?? "")) };
     case "crash":
       process.kill(process.pid, "SIGKILL");
       return await new Promise(() => {});
@@ -152,6 +160,19 @@ async function median(run: Run, tool: string, calls: number): Promise<number> {
     took.push((performance.now() - start) * 1000);
   }
   return took.sort((a, b) => a - b)[calls >> 1] ?? 0;
+}
+
+/** Works until one question was answered by what was seen. */
+async function answerOne(pool: string, seen: unknown): Promise<Answer> {
+  const done = new AbortController();
+  let asked: Answer = {};
+  const look = (q: Question) => {
+    asked = { effect: q.effect_id, tool: q.tool, business_key: q.business_key, arguments: stringify(q.arguments) };
+    done.abort();
+    return seen as Seen;
+  };
+  await answerLookups(client, pool, look, { signal: done.signal });
+  return asked;
 }
 
 function opened(run: Run): Answer {
