@@ -138,8 +138,8 @@ async function proceed<A, R>(
   const within = Number(a.perform_within_ms) || 0;
   const deadline = sent.monotonic + within;
   const ends = new AbortController();
-  const timeout = new DOMException("the deadline passed", "TimeoutError");
-  const timer = setTimeout(() => ends.abort(timeout), Math.min(Math.max(0, deadline - performance.now()), longestTimer));
+  const late = () => ends.abort(new DOMException("the deadline passed", "TimeoutError"));
+  const timer = setTimeout(late, Math.min(Math.max(0, deadline - performance.now()), longestTimer));
   const call = new Call<A>({
     effectId: a.effect_id,
     key: a.key,
