@@ -152,15 +152,10 @@ func hits(c clock, s subject, verdict string) (list []views.Hit) {
 	}
 	seen := map[string]bool{}
 	for _, x := range s.looks.Records() {
-		seen[x.Reference] = true
-		if !x.Speaks() {
-			continue
+		seen[x.Name()] = true
+		if x.Speaks() {
+			list = append(list, views.Hit{Reference: x.Name(), Text: cutText(recordWords(c, x), lineLimit)})
 		}
-		h := views.Hit{Reference: x.Reference, Text: cutText(recordWords(c, x), lineLimit)}
-		if x.Reference == "" {
-			h.Text += " It cannot be named as somebody else's: while the downstream shows it, a no is not released."
-		}
-		list = append(list, h)
 	}
 	for _, e := range s.Evidence {
 		if e.Verdict != "taken" && (e.Source != "look_up" || e.Reference == "") || e.Source == "person" {

@@ -163,7 +163,8 @@ class Runner:
             stop.set()
             return Seen(**json.loads(c["seen"]))
 
-        answer_lookups(getattr(self.client, "_client", self.client), c["pool"], look, stop=stop)
+        client = self.client if isinstance(self.client, quittance.Client) else self.client._client
+        answer_lookups(client, c["pool"], look, stop=stop)
         return answer
 
     def bench(self, run: Any, c: Dict[str, Any]) -> Answer:

@@ -170,6 +170,11 @@ class Transport:
         for c in idle:
             c.close()
 
+    def __del__(self) -> None:
+        # Of a client that nobody closed.
+        for c in getattr(self, "_idle", []):
+            c.close()
+
 
 def _whole(response: http.client.HTTPResponse) -> bytes:
     """Reads an answer to its end, or fails."""
@@ -205,14 +210,21 @@ class _Timed:
 
 class _TimedReader(io.RawIOBase):
     def __init__(self, sock: socket.socket, until: float) -> None:
+        # A file of the socket's own: http.client closes the socket of an answer that is the
+        # connection's last before it reads it, and only files keep it open.
+        self._file = sock.makefile("rb", buffering=0)
         self._sock, self._until = sock, until
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: Any) -> Optional[int]:
         self._sock.settimeout(_left(self._until))
-        return self._sock.recv_into(buffer)
+        return self._file.readinto(buffer)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def escape(name: str) -> str:

@@ -86,6 +86,25 @@ class Connections(FakeCase):
         self.fake.script("open", chunks)
         self.assertEqual(self.client()._transport.once("PUT", "/v1/runs/r", {}).text("run_id"), "r")
 
+    def test_the_last_answer_of_a_connection_is_read(self) -> None:
+        def last(handler: Handler) -> bool:
+            handler.close_connection = True
+            handler.wfile.write(b'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 14\r\n\r\n')
+            handler.wfile.flush()
+            time.sleep(0.02)
+            handler.wfile.write(b'{"run_id":"r"}')
+            return False
+
+        def old(handler: Handler) -> bool:
+            handler.close_connection = True
+            handler.wfile.write(b'HTTP/1.0 200 OK\r\n\r\n{"run_id":"r"}')
+            return False
+
+        self.fake.script("open", last, old)
+        client = self.client()
+        for _ in range(2):
+            self.assertEqual(client._transport.once("PUT", "/v1/runs/r", {}).text("run_id"), "r")
+
     def test_a_redirect_is_not_followed(self) -> None:
         def elsewhere(handler: Handler) -> bool:
             handler.reply(307, None, Location=self.fake.url + "/v1/runs/other")
