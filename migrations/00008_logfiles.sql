@@ -119,10 +119,11 @@ CREATE TABLE logfile_outbox (
     line         text NOT NULL,
     made_at      timestamptz NOT NULL,
     appended_at  timestamptz,
+    part_id      bigint REFERENCES logfile_parts,
     begun_at     timestamptz,
     withdrawn_at timestamptz,
     CHECK (begun_at IS NULL OR verdict = 'not_taken'),
-    CHECK (withdrawn_at IS NULL OR appended_at IS NULL)
+    CHECK ((appended_at IS NULL) = (part_id IS NULL))
 );
 CREATE INDEX logfile_outbox_pending ON logfile_outbox (log_id, made_at) WHERE appended_at IS NULL AND withdrawn_at IS NULL;
 CREATE INDEX logfile_outbox_effect ON logfile_outbox (effect_id);

@@ -62,7 +62,7 @@ func Pending(ctx context.Context, r ledger.Reader, log int64, n int) ([]Resolved
 
 // Appended notes the lines that were read back from the file, and tells which of the
 // ids are of lines that were written from here at all.
-func Appended(ctx context.Context, tx *ledger.Tx, log int64, ids []string) (map[string]bool, error) {
+func Appended(ctx context.Context, tx *ledger.Tx, log, part int64, ids []string) (map[string]bool, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -70,8 +70,8 @@ func Appended(ctx context.Context, tx *ledger.Tx, log int64, ids []string) (map[
 	err := tx.Select(ctx, &known, `SELECT id FROM logfile_outbox WHERE id::text = ANY($1::text[])`, pq.Array(ids))
 	if err == nil {
 		_, err = tx.Exec(ctx, `
-			UPDATE logfile_outbox SET appended_at = clock_timestamp()
-			WHERE id = ANY($1::uuid[]) AND log_id = $2 AND appended_at IS NULL AND withdrawn_at IS NULL`, pq.Array(known), log)
+			UPDATE logfile_outbox SET appended_at = clock_timestamp(), part_id = $3
+			WHERE id = ANY($1::uuid[]) AND log_id = $2 AND appended_at IS NULL`, pq.Array(known), log, part)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("couldn't note appended lines: %w", err)
@@ -136,9 +136,10 @@ func Acknowledge(ctx context.Context, tx *ledger.Tx, log, person int64, note str
 		return false, err
 	}
 	for _, change := range []string{
+		`UPDATE logfile_outbox SET withdrawn_at = clock_timestamp() WHERE log_id = $1 AND verdict = 'not_taken' AND begun_at IS NULL AND withdrawn_at IS NULL`,
+		`UPDATE logfile_outbox SET appended_at = NULL, part_id = NULL WHERE verdict <> 'not_taken'
+			AND part_id = (SELECT max(id) FROM logfile_parts WHERE log_id = $1)`,
 		`UPDATE logfiles SET generation = generation + 1 WHERE id = $1`,
-		`UPDATE logfile_outbox SET withdrawn_at = clock_timestamp(), appended_at = NULL WHERE log_id = $1 AND verdict = 'not_taken' AND begun_at IS NULL AND withdrawn_at IS NULL`,
-		`UPDATE logfile_outbox SET appended_at = NULL WHERE log_id = $1 AND verdict <> 'not_taken' AND appended_at IS NOT NULL`,
 	} {
 		if _, err := tx.Exec(ctx, change, log); err != nil {
 			return false, fmt.Errorf("couldn't acknowledge an alarm: %w", err)

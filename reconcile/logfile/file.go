@@ -42,6 +42,7 @@ type File struct {
 	path string
 	at   Place
 	sum  hash.Hash // of everything up to at.ReadTo
+	seen []byte    // its edges when it was read last
 }
 
 // Open opens path and compares what stands before the place with what was read. An
@@ -166,6 +167,57 @@ func identityOf(info fs.FileInfo) string {
 // Close releases the file.
 func (x *File) Close() error { return x.f.Close() }
 
+// edge is how much of what was read Same looks at, at its beginning and at its end.
+const edge = 4 << 10
+
+// Same tells whether path still is this file and holds, at its edges, what was read. It
+// is quick, for a file that is looked at twice a second; Open looks at everything.
+func (x *File) Same() bool {
+	info, err := os.Stat(x.path)
+	if err != nil || identityOf(info) != x.at.Identity || info.Size() < x.at.ReadTo {
+		return false
+	}
+	edges, err := x.edges()
+	return err == nil && (x.seen == nil || bytes.Equal(edges, x.seen))
+}
+
+func (x *File) edges() ([]byte, error) {
+	n := min(x.at.ReadTo, edge)
+	b := make([]byte, 2*n)
+	if n == 0 {
+		return b, nil
+	}
+	if _, err := x.f.ReadAt(b[:n], 0); err != nil {
+		return nil, fmt.Errorf("couldn't read the log file: %w", err)
+	}
+	if _, err := x.f.ReadAt(b[n:], x.at.ReadTo-n); err != nil {
+		return nil, fmt.Errorf("couldn't read the log file: %w", err)
+	}
+	return b, nil
+}
+
+// Advance moves the place behind what a scanner of Lines has read.
+func (x *File) Advance(s *Scanner) error {
+	sum, err := s.sum.(hash.Cloner).Clone()
+	if err != nil {
+		return err
+	}
+	x.sum = sum
+	x.at.ReadTo, x.at.Lines = s.At()
+	x.at.Digest = s.Digest()
+	x.seen, err = x.edges()
+	return err
+}
+
+// Size is the file's present size.
+func (x *File) Size() (int64, error) {
+	info, err := x.f.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("couldn't look at the log file: %w", err)
+	}
+	return info.Size(), nil
+}
+
 // Place is where reading stands.
 func (x *File) Place() Place { return x.at }
 
@@ -180,38 +232,12 @@ func (x *File) Head() ([]byte, error) {
 }
 
 // Lines reads on from the place to the file's end.
-func (x *File) Lines() *Scanner {
-	return NewScanner(io.NewSectionReader(x.f, x.at.ReadTo, 1<<62), x.at.ReadTo, x.at.Lines, x.sum)
-}
-
-// Unread is how many bytes stand behind the place, and whether the last of all bytes is
-// the end of a line.
-func Unread(path string, at Place) (unread int64, whole bool, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, false, ErrGone
-	}
+func (x *File) Lines() (*Scanner, error) {
+	sum, err := x.sum.(hash.Cloner).Clone()
 	if err != nil {
-		return 0, false, fmt.Errorf("couldn't open the log file: %w", err)
+		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0, false, fmt.Errorf("couldn't look at the log file: %w", err)
-	}
-	whole, err = endsWhole(f, info.Size())
-	return info.Size() - at.ReadTo, whole, err
-}
-
-func endsWhole(f *os.File, size int64) (bool, error) {
-	if size == 0 {
-		return true, nil
-	}
-	var last [1]byte
-	if _, err := f.ReadAt(last[:], size-1); err != nil {
-		return false, fmt.Errorf("couldn't read the log file: %w", err)
-	}
-	return last[0] == '\n', nil
+	return NewScanner(io.NewSectionReader(x.f, x.at.ReadTo, 1<<62), x.at.ReadTo, x.at.Lines, sum), nil
 }
 
 // ErrUnread says that somebody has written since the file was read last.
@@ -222,13 +248,14 @@ const lockPatience = 5 * time.Second
 
 // Append writes whole lines to the file at path, under an exclusive lock (flock), and
 // returns once they are on the disk. torn is the length of an unfinished last line that
-// the caller has seen stand still: a line end is put behind it first. [ErrUnread] when
+// the caller has seen stand still: a line end is put behind it first. last is asked under
+// the lock, right before the write. [ErrUnread] when
 // anything else stands behind at, an *Alarm when what was read has changed; then
 // nothing is written.
 //
 // An error after that may leave the lines written, in part or whole: the caller reads
 // the file before it tries again.
-func Append(ctx context.Context, path string, at Place, torn int64, lines []byte) (err error) {
+func Append(ctx context.Context, path string, at Place, torn int64, lines []byte, last func(context.Context) error) (err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrGone
@@ -253,6 +280,9 @@ func Append(ctx context.Context, path string, at Place, torn int64, lines []byte
 	}
 	if info.Size() != at.ReadTo+torn {
 		return ErrUnread
+	}
+	if err := last(ctx); err != nil {
+		return err
 	}
 	if torn > 0 {
 		lines = append([]byte{'\n'}, lines...)
