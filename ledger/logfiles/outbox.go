@@ -158,3 +158,14 @@ func Alarmed(ctx context.Context, r ledger.Reader, run int64) (found bool, err e
 	}
 	return found, nil
 }
+
+// AlarmedPaths are the paths of the logs with an open alarm.
+func AlarmedPaths(ctx context.Context, r ledger.Reader) ([]string, error) {
+	var paths []string
+	err := r.Select(ctx, &paths, `
+		SELECT g.path FROM logfile_alarms a JOIN logfiles g ON g.id = a.log_id WHERE a.acknowledged_at IS NULL ORDER BY a.id`)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't list the alarms of log files: %w", err)
+	}
+	return paths, nil
+}

@@ -113,3 +113,8 @@ func (e *Engine) Logs(ctx context.Context) ([]LogState, error) {
 	}
 	return list, nil
 }
+
+// AlarmedLogs are the paths of the log files with an open alarm.
+func (e *Engine) AlarmedLogs(ctx context.Context) ([]string, error) {
+	return logfiles.AlarmedPaths(ctx, e.db)
+}
