@@ -22,8 +22,8 @@ var table = []row{
 			}
 			return Move{To: Interrupted, Why: WhyExpired}
 		}},
-	{id: "T3", from: []State{InFlight, Held, Cleared}, kind: KGap, when: "a person acknowledges a log gap",
-		to: "interrupted", also: "fences jump by 1,000,000",
+	{id: "T3", from: []State{InFlight, Held, Cleared}, kind: KGap, when: "a person acknowledges a log gap, or that the log file of its run was changed",
+		to: "interrupted", also: "after a log gap fences jump by 1,000,000",
 		move: func(f Facts, e Event) Move { return Move{To: Interrupted, Why: WhyLogGap, Gap: true} }},
 
 	// Evidence about an attempt that is not the last one.
