@@ -84,7 +84,7 @@ func (l *logReading) wave(ctx context.Context, wave []*logItem) error {
 // holds their claims, and which effects their references prove.
 func (l *logReading) meet(ctx context.Context, wave []*logItem) error {
 	var look [][]byte
-	var ids, owners []string
+	var owners []string
 	want := store.Wanted{}
 	var accounts []int64
 	var tools, refs []string
@@ -114,9 +114,6 @@ func (l *logReading) meet(ctx context.Context, wave []*logItem) error {
 			return err
 		}
 		want.Runs, want.Keys = append(want.Runs, it.run.ID), append(want.Keys, it.c.key[:])
-		if it.row.Effect != "" {
-			ids = append(ids, it.row.Effect)
-		}
 	}
 	if err := l.load(ctx, want); err != nil {
 		return err

@@ -59,7 +59,7 @@ func Open(path string, at Place) (file *File, rotated bool, err error) {
 			old, err := openAt(other, at)
 			if err == nil && beginsAlike(path, other) {
 				// A copy of it stands beside it; the file itself was cut or written anew.
-				err = old.Close()
+				_ = old.Close()
 			} else if err == nil {
 				return old, true, nil
 			}

@@ -44,6 +44,11 @@ tools:
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, rules)
+}
+
+func newWorldWith(t *testing.T, rules string) *world {
+	t.Helper()
 	w := &world{t: t, db: ledgertest.New(t), dir: t.TempDir()}
 	p, mistakes := policy.Load("quittance.yaml", []byte(rules))
 	if p == nil {
@@ -64,7 +69,36 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(w.check)
 	return w
+}
+
+// check compares what is stored with rules that hold at any time.
+func (w *world) check() {
+	for rule, query := range map[string]string{
+		"each version has one event": `
+			SELECT count(*) FROM effects e WHERE version <> (SELECT count(*) FROM effect_events v WHERE v.effect_id = e.id)
+				OR version <> (SELECT max(v.version) FROM effect_events v WHERE v.effect_id = e.id)`,
+		"the last event says where the effect stands": `
+			SELECT count(*) FROM effects e JOIN effect_events v ON v.effect_id = e.id AND v.version = e.version
+			WHERE v.data::json->>'state' <> e.state OR COALESCE(v.data::json->>'attempts', '0')::int <> e.attempts`,
+		"each attempt is on record": `
+			SELECT count(*) FROM effects e WHERE attempts <> (SELECT count(*) FROM attempts a WHERE a.effect_id = e.id)`,
+		"nobody holds a run of a file": `
+			SELECT count(*) FROM runs r JOIN logfile_runs l ON l.run_id = r.id WHERE r.state NOT IN ('ready','paused') OR r.lease_hash IS NOT NULL`,
+		"a run is paused exactly while something in it waits": `
+			SELECT count(*) FROM runs r JOIN logfile_runs l ON l.run_id = r.id WHERE (r.state = 'paused') <>
+				EXISTS (SELECT 1 FROM effects e WHERE e.run_id = r.id AND (e.state IN ('interrupted','held') OR e.state <> 'in_flight' AND NOT e.released OR e.contradictions > 0))`,
+		"no decision is carried twice": `
+			SELECT count(*) FROM (SELECT 1 FROM logfile_outbox WHERE withdrawn_at IS NULL GROUP BY effect_id, fence, verdict HAVING count(*) > 1) x`,
+		"what a line let run is an attempt": `
+			SELECT count(*) FROM logfile_outbox o WHERE verdict = 'not_taken' AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.effect_id = o.effect_id AND a.fence = o.fence)`,
+	} {
+		var n int
+		if err := w.db.Get(context.Background(), &n, query); err != nil || n != 0 {
+			w.t.Errorf("%s: %d do not, %v", rule, n, err)
+		}
+	}
 }
 
 // file writes a file of the lines, each with an end.
