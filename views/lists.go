@@ -61,21 +61,6 @@ type Holder struct {
 	How           string
 }
 
-// Tools shows the policy in force.
-type Tools struct {
-	Page
-	Digest string
-	Tools  []Tool
-	Source Text
-}
-
-// Tool is what is declared of one tool.
-type Tool struct {
-	Name  Text
-	Marks []State // such as "no look-up"
-	Facts []Fact
-}
-
 // Audit is a page of the audit trail.
 type Audit struct {
 	Page

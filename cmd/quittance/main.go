@@ -25,6 +25,7 @@ type cli struct {
 	People  peopleCmd  `cmd:"" help:"Work on people and their roles."`
 	Log     logCmd     `cmd:"" help:"Work with log files that agents keep."`
 	Policy  policyCmd  `cmd:"" help:"Work on policy files."`
+	Lookup  lookupCmd  `cmd:"" help:"Work on look-ups."`
 	Version versionCmd `cmd:"" help:"Say which version this is."`
 	demoCommands
 }

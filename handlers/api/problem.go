@@ -36,6 +36,8 @@ var kinds = map[effects.Code]kind{
 	effects.CodeNotAllowed:  {409, "The verdict does not fit", false, client.RetryHuman, false},
 	effects.CodeSecondWaits: {409, "A verdict waits for a second person", false, client.RetryHuman, false},
 	effects.CodeLogBehind:   {409, "The log is behind", true, client.RetryHuman, false},
+	effects.CodeLookupOver:  {409, "The question is over", false, client.RetryAbandon, true},
+	effects.CodeUnsigned:    {401, "Not signed", false, client.RetryAbandon, false},
 	effects.CodeNotFound:    {404, "Not found", false, client.RetryAbandon, false},
 	effects.CodeForbidden:   {403, "Not allowed", false, client.RetryHuman, false},
 	effects.CodeTooLarge:    {413, "Too large", false, "", false},

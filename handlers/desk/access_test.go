@@ -416,7 +416,7 @@ func changesOfPeople(t *testing.T, description answer) (names []string) {
 // leaves a denied line, and each that changes something leaves a done one.
 func TestEveryChangeIsAudited(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newLooked(t).world
 	id := w.interrupted("run-x", "send_payment", pay("Birch", "X", "20.00", "USD"))
 	fill := strings.NewReplacer(":id", id, ":person", fmt.Sprint(w.petra.ID), ":token", "1", ":set", id, ":link", "ql_nothing")
 	lines := func(outcome string) (n int) {

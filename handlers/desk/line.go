@@ -19,28 +19,32 @@ type told struct {
 	kind   string
 	title  string
 	detail string
+	fold   *views.Fold
 }
 
 // history tells what happened to an effect, oldest first: its own log, its run's
-// leases, what was refused, what was seen, and what people said.
-func history(r *request, v effects.EffectView, log []store.Event, run []desk.Event) []views.Event {
+// leases, what was refused, what was seen, what the downstream said, and what people did.
+func history(r *request, v effects.EffectView, looks effects.LooksView, log []store.Event, run []desk.Event) []views.Event {
 	lines := fromLog(v, log, r.clock)
 	lines = append(lines, fromRun(v, run)...)
 	later := slices.DeleteFunc(slices.Clone(v.Refused), func(x effects.RefusedView) bool { return x.At.Equal(v.OpenedAt) })
 	lines = append(lines, fromRefusals(later, r.clock)...)
+	lines = append(lines, fromLooks(looks, r.clock)...)
 	for _, e := range v.Evidence {
-		lines = append(lines, ofEvidence(e, r.clock))
+		if !toldByLook(looks, e) {
+			lines = append(lines, ofEvidence(e, r.clock))
+		}
 	}
 	for _, d := range v.Decisions {
 		lines = append(lines, ofDecision(d))
 	}
 	for _, c := range v.Contradictions {
-		lines = append(lines, told{c.At, "danger", "Contradiction: " + contradictionText(c.Kind), ""})
+		lines = append(lines, told{at: c.At, kind: "danger", title: "Contradiction: " + contradictionText(c.Kind)})
 	}
 	slices.SortStableFunc(lines, func(a, b told) int { return a.at.Compare(b.at) })
 	out := make([]views.Event, len(lines))
 	for i, l := range lines {
-		out[i] = views.Event{At: r.short(l.at), Kind: l.kind, Title: note(l.title), Detail: note(l.detail)}
+		out[i] = views.Event{At: r.short(l.at), Kind: l.kind, Title: note(l.title), Detail: note(l.detail), Fold: l.fold}
 		if i == 0 || !r.sameDay(lines[i-1].at, l.at) {
 			out[i].Day = r.day(l.at)
 		}
@@ -125,6 +129,11 @@ func toldByEvidence(v effects.EffectView, at time.Time) bool {
 	})
 }
 
+// toldByLook tells whether evidence is told by the look that it comes from.
+func toldByLook(v effects.LooksView, e effects.EvidenceView) bool {
+	return e.Source == "look_up" && slices.ContainsFunc(v.Looks, func(l effects.LookView) bool { return l.AnsweredAt.Equal(e.At) })
+}
+
 func beginText(v effects.EffectView, state, why string, attempts int, until string) (title, detail string) {
 	switch state {
 	case "held":
@@ -171,11 +180,11 @@ func fromRun(v effects.EffectView, log []desk.Event) (lines []told) {
 		_ = json.Unmarshal([]byte(e.Data), &p)
 		switch e.Kind {
 		case "leased":
-			lines = append(lines, told{e.At, "plain", "The run was taken up by " + p.Worker, ""})
+			lines = append(lines, told{at: e.At, kind: "plain", title: "The run was taken up by " + p.Worker})
 		case "lease_expired":
-			lines = append(lines, told{e.At, "plain", "The lease of " + p.Worker + " ran out", ""})
+			lines = append(lines, told{at: e.At, kind: "plain", title: "The lease of " + p.Worker + " ran out"})
 		case "lease_released":
-			lines = append(lines, told{e.At, "plain", p.Worker + " gave the run back", ""})
+			lines = append(lines, told{at: e.At, kind: "plain", title: p.Worker + " gave the run back"})
 		}
 	}
 	return lines

@@ -124,6 +124,8 @@ var notices = map[string]views.Notice{
 	"confirmed":    {Kind: "ok", Text: "Confirmed. It is released now."},
 	"waits":        {Kind: "warn", Text: "Recorded. It waits for a second person."},
 	"welcome":      {Kind: "ok", Text: "You are signed in."},
+	"asked":        {Kind: "ok", Text: "The downstream is being asked. What it says shows here."},
+	"asking":       {Kind: "ok", Text: "The downstream is being asked already, or its turn comes in a moment: nobody is asked twice at once."},
 	"changed":      {Kind: "ok", Text: "Changed."},
 }
 

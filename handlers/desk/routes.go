@@ -39,6 +39,7 @@ var routes = []route{
 	{method: http.MethodPost, path: "/effects/:id/review", who: decider, handle: (*Desk).review, action: "effect.review", keep: (*Desk).keepDraft, draft: true},
 	{method: http.MethodGet, path: "/effects/:id/confirm", who: decider, handle: (*Desk).confirm},
 	{method: http.MethodPost, path: "/effects/:id/decision", who: decider, handle: (*Desk).decide, action: "effect.decide", used: (*Desk).decidedBefore, keep: (*Desk).keepDraft},
+	{method: http.MethodPost, path: "/effects/:id/lookup", who: decider, handle: (*Desk).checkNow, action: "effect.look_up", used: (*Desk).backToEffect, keep: (*Desk).keepDraft},
 	{method: http.MethodPost, path: "/effects/:id/undo", who: decider, handle: (*Desk).undo, action: "effect.undo", used: (*Desk).backToEffect},
 	{method: http.MethodPost, path: "/effects/:id/send-back", who: decider, handle: (*Desk).sendBack, action: "effect.send_back", used: (*Desk).backToEffect},
 	{method: http.MethodPost, path: "/effects/:id/acknowledge", who: decider, handle: (*Desk).acknowledge, action: "effect.acknowledge", used: (*Desk).backToEffect},
@@ -56,6 +57,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/runs", who: reader, handle: (*Desk).runs},
 	{method: http.MethodGet, path: "/runs/:id", who: reader, handle: (*Desk).run},
 	{method: http.MethodGet, path: "/tools", who: reader, handle: (*Desk).tools},
+	{method: http.MethodPost, path: "/tools/lookup", who: tester, handle: (*Desk).tryLookup, action: "lookup.test"},
 	{method: http.MethodGet, path: "/events", who: reader, handle: (*Desk).events, stream: true},
 
 	// The installation.

@@ -109,14 +109,14 @@ func Arguments(ctx context.Context, r ledger.Reader, id string) (string, error) 
 
 // OwnedReferences tells which of the references (by account and tool) already
 // prove a taken effect: the result maps each to that effect's id.
-func OwnedReferences(ctx context.Context, tx *ledger.Tx, accounts []int64, tools, refs []string) (map[Reference]string, error) {
+func OwnedReferences(ctx context.Context, r ledger.Reader, accounts []int64, tools, refs []string) (map[Reference]string, error) {
 	var rows []struct {
 		Account int64  `db:"account_id"`
 		Tool    string `db:"tool"`
 		Ref     string `db:"reference"`
 		ID      string `db:"id"`
 	}
-	err := tx.Select(ctx, &rows, `
+	err := r.Select(ctx, &rows, `
 		SELECT e.account_id, e.tool, e.reference, e.id
 		FROM unnest($1::bigint[], $2::text[], $3::text[]) AS w(account_id, tool, reference)
 		JOIN effects e ON e.account_id = w.account_id AND e.tool = w.tool AND e.reference = w.reference`,

@@ -2,7 +2,10 @@ package effects
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/lib/pq"
 
 	"quittance/ledger"
 )
@@ -79,4 +82,28 @@ func OverlapsOf(ctx context.Context, r ledger.Reader, effect string, n int) ([]O
 		return nil, fmt.Errorf("couldn't read overlapping effects: %w", err)
 	}
 	return rows, nil
+}
+
+// AccountIDs lists all accounts.
+func AccountIDs(ctx context.Context, r ledger.Reader) ([]int64, error) {
+	var ids []int64
+	if err := r.Select(ctx, &ids, `SELECT id FROM accounts ORDER BY id`); err != nil {
+		return nil, fmt.Errorf("couldn't list accounts: %w", err)
+	}
+	return ids, nil
+}
+
+// LatestWith finds the latest effect of a tool with one of the claims, one that may have
+// been sent before one that was not; "" for none.
+func LatestWith(ctx context.Context, r ledger.Reader, tool string, claims [][]byte) (id string, err error) {
+	err = r.Get(ctx, &id, `
+		SELECT id FROM effects WHERE (claim = ANY($1::bytea[]) OR claim_was = ANY($1::bytea[])) AND tool = $2
+		ORDER BY attempts > 0 OR gap DESC, opened_at DESC, id DESC LIMIT 1`, pq.ByteaArray(claims), tool)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("couldn't find the latest effect with a business key: %w", err)
+	}
+	return id, nil
 }

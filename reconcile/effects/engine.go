@@ -36,6 +36,7 @@ type Engine struct {
 	committers chan struct{}
 	queue      chan *pending
 	due        chan struct{} // a look-up became due
+	arrived    chan struct{} // an event came
 	limiter    *limit.Limiter
 	lastLoop   atomic.Int64 // unix milliseconds of the last finished round of the loops
 }
@@ -96,7 +97,7 @@ func newEngine(ctx context.Context, db *ledger.DB, hub *notify.Hub, log *slog.Lo
 	}
 	e := &Engine{
 		db: db, secrets: s, redact: redact.New(s.Redaction), hub: hub, log: log,
-		policies: map[string]*policy.Policy{}, committers: make(chan struct{}, committers), queue: make(chan *pending, 4096), due: make(chan struct{}, 1), limiter: limit.New(),
+		policies: map[string]*policy.Policy{}, committers: make(chan struct{}, committers), queue: make(chan *pending, 4096), due: make(chan struct{}, 1), arrived: make(chan struct{}, 1), limiter: limit.New(),
 	}
 	e.keying.Store(&keying{number: -1}) // of no database: read before the first begin
 	return e, nil

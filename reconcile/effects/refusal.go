@@ -26,6 +26,8 @@ const (
 	CodeInvalid     Code = "invalid"        // 422: well-formed but not acceptable; Pointer says where
 	CodeNotAllowed  Code = "not_allowed"    // the verdict does not fit the effect's state
 	CodeNoLookup    Code = "no_lookup"      // the tool has none
+	CodeLookupOver  Code = "lookup_over"    // the question is not the caller's any more
+	CodeUnsigned    Code = "unsigned"       // 401: an event that no secret of its inbox signed
 	CodeNoteMissing Code = "note_missing"   // a person's decision needs a note
 	CodeSecondWaits Code = "second_waiting" // another verdict waits for a second person: confirm it or send it back
 )

@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 
+	"quittance/ledger/money"
 	"quittance/reconcile/canon"
 	"quittance/reconcile/lookup"
 	"quittance/reconcile/policy/expr"
@@ -25,15 +26,22 @@ type Answer struct {
 type Asker struct {
 	rules  *Rules
 	effect map[string]any
+	amount *money.Amount
 }
 
 // For is the rules with the effect in them.
-func (x *Rules) For(q lookup.Question) Asker { return Asker{x, effectVariable(q)} }
+func (x *Rules) For(q lookup.Question) Asker {
+	if q.KeyOnly { // there is no call to be compared with
+		x = &Rules{found: x.found, possible: x.possible, notFound: x.notFound, next: x.next, asOf: x.asOf, worldSeen: x.worldSeen,
+			final: x.final, reference: x.reference, state: x.state, shown: x.shown}
+	}
+	return Asker{x, effectVariable(q), q.Amount}
+}
 
 // ForCanary is what recognises a canary, asked for with [lookup.Question.As]: the rules that
 // find a record.
 func (x *Rules) ForCanary(q lookup.Question) Asker {
-	return Asker{&Rules{found: x.found, notFound: x.notFound, next: x.next, worldSeen: x.worldSeen}, effectVariable(q)}
+	return Asker{&Rules{found: x.found, notFound: x.notFound, next: x.next, worldSeen: x.worldSeen}, effectVariable(q), nil}
 }
 
 // FindsByArgument says whether records are found by arguments alone, which a canary has not.
@@ -134,6 +142,7 @@ func (a Asker) list(ctx context.Context, name string, x *expr.Expr, vars map[str
 		if possible {
 			h := lookup.Hit{Possible: true, Record: shown(record)}
 			h.Reference, _ = a.reference(ctx, record, vars)
+			a.rules.shown.read(ctx, map[string]any{"hit": record, "effect": vars["effect"], "status": vars["status"], "body": vars["body"]}, a.amount, &h)
 			s.Hits = append(s.Hits, h)
 			continue
 		}
@@ -172,6 +181,7 @@ func (a Asker) hit(ctx context.Context, record ref.Val, answer map[string]any) (
 		}
 	}
 	h.Record = shown(record)
+	a.rules.shown.read(ctx, vars, a.amount, &h)
 	if !h.Match || !h.Final || h.Never || a.rules.result == nil {
 		return h, nil
 	}
