@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 
 	"quittance/ledger"
 	"quittance/ledger/access"
@@ -146,6 +147,8 @@ func (c *logExportCmd) Run(ctx context.Context, env environment, log *slog.Logge
 // withLogs runs f beside the servers of a database, under the policy that is in force
 // there. Hints of what changes go to the servers' open pages.
 func withLogs(ctx context.Context, env environment, data dataFlag, account string, log *slog.Logger, f func(context.Context, *effects.Engine, *ledger.DB, int64) error) (err error) {
+	// What is read is gone again at once; the servers' way to collect would keep it long.
+	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	db, done, err := openDatabase(ctx, env, data)
 	if err != nil {
 		return err
