@@ -7,6 +7,22 @@ type Tools struct {
 	Tools  []Tool
 	Source Text
 	Try    *TryLookup // nil for those who may not
+	Events *Unmatched // nil where no tool is told by events
+}
+
+// Unmatched are events that came into an inbox, and that no call has been found for in a
+// day.
+type Unmatched struct {
+	Rows []UnmatchedEvent
+	More bool
+}
+
+// UnmatchedEvent is one of them.
+type UnmatchedEvent struct {
+	Inbox, ID Text
+	At        Time
+	Times     string // "" for once
+	Body      Code
 }
 
 // Tool is what is declared of one tool.

@@ -193,3 +193,37 @@ func (w *world) reasonOf(id string) lookup.Reason {
 	}
 	return v.Looks[0].Reason
 }
+
+// Events that no call was found for in a day are listed, as text, and only where a tool is
+// told by events.
+func TestEventsWithoutACallAreListed(t *testing.T) {
+	t.Parallel()
+	plain := newWorld(t)
+	if a := plain.signedIn("petra").get("/tools"); strings.Contains(a.text(), "Events that no call was found for") {
+		t.Error("a policy without an inbox speaks of events")
+	}
+	t.Run("with an inbox", func(t *testing.T) {
+		t.Parallel()
+		w := newWorldWith(t, rules+`
+  send_letter:
+    business_key: "{letter}"
+    lookup:
+      webhook_inbox: {name: letters, signature: standard_webhooks, secrets: ["${env:LETTERS_SECRET}"]}
+      found: body.events.filter(e, e.data.letter == effect.business_key)
+      match: "true"
+      final: "true"
+      reference: hit.data.id
+      result: '{"id": hit.data.id}'
+`)
+		v := w.signedIn("petra")
+		says(t, v.get("/tools"), "Events that no call was found for", "None: every event of the last day")
+		w.exec(`INSERT INTO inbox_events (inbox, event_id, digest, body, words, examine_at, repeats, repeated_at)
+			SELECT 'letters', 'evt_' || i, repeat('0', 64), '{"data":{"letter":"<script>alert(1)</script>"}}', '{}', NULL, i % 2, CASE WHEN i % 2 = 1 THEN clock_timestamp() END
+			FROM generate_series(1, 25) i`)
+		a := v.get("/tools")
+		says(t, a, "evt_25", "sent 2 times", "There are more; the latest are shown.")
+		if strings.Contains(a.body, "<script>alert") || strings.Contains(a.text(), "evt_3 ") {
+			t.Error("markup from outside is not text, or more than twenty are listed")
+		}
+	})
+}

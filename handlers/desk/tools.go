@@ -3,11 +3,14 @@ package desk
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"quittance/ledger/inbox"
 	"quittance/ledger/lookups"
 	"quittance/reconcile/lookup"
+	events "quittance/reconcile/lookup/inbox"
 	"quittance/reconcile/policy"
 	"quittance/views"
 	"quittance/web"
@@ -57,7 +60,34 @@ func (d *Desk) showTools(r *request, status int, try views.TryLookup) error {
 		}
 		v.Try = &try
 	}
+	if v.Events, err = d.unmatched(r, p); err != nil {
+		return err
+	}
 	return web.Render(r.Context, status, views.ToolsPage(v))
+}
+
+// eventsShown bounds the events that are listed.
+const eventsShown = 20
+
+// unmatched lists the events of inboxes that no call was found for; nil where the policy
+// has no inbox.
+func (d *Desk) unmatched(r *request, p *policy.Policy) (*views.Unmatched, error) {
+	if !slices.ContainsFunc(p.Tools(), func(t *policy.Tool) bool { return t.HasLookup() && t.Lookup().Kind == events.Kind }) {
+		return nil, nil
+	}
+	list, err := inbox.Unmatched(r.ctx(), d.db, eventsShown+1)
+	if err != nil {
+		return nil, err
+	}
+	v := &views.Unmatched{More: len(list) > eventsShown}
+	for _, e := range list[:min(len(list), eventsShown)] {
+		row := views.UnmatchedEvent{Inbox: name(e.Inbox), ID: name(e.EventID), At: r.at(e.ReceivedAt), Body: code([]byte(e.Body), "")}
+		if e.Repeats > 0 {
+			row.Times = fmt.Sprintf("sent %d times", e.Repeats+1)
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	return v, nil
 }
 
 func toolCard(t *policy.Tool) views.Tool {
