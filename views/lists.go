@@ -140,6 +140,7 @@ type Health struct {
 	Page
 	Lines []HealthLine
 	Gap   *GapForm
+	Files []GapForm // log files with an alarm
 }
 
 // HealthLine is one thing that is looked at.
@@ -149,8 +150,10 @@ type HealthLine struct {
 	Text  string
 }
 
-// GapForm acknowledges a log gap, or ends it.
+// GapForm acknowledges a log gap or ends it, or acknowledges that a log file was changed.
 type GapForm struct {
+	ID, Title, Question  string // ID is that of the section
+	File                 string // number of the log file, "" for the gap
 	Text, Action, Button string
 	Token, Problem       string
 	CanAct               bool

@@ -128,6 +128,10 @@ func (w *world) changes() map[string]func() answer {
 			return post(ada, "/health", "/health/gap/acknowledge", url.Values{"note": {"restored"}})
 		},
 		"/health/gap/end": func() answer { return post(ada, "/health", "/health/gap/end", url.Values{"note": {"looked"}}) },
+		"/health/file/acknowledge": func() answer {
+			id := w.changedFile("/var/agent/effects.jsonl")
+			return post(ada, "/health", "/health/file/acknowledge", url.Values{"file": {fmt.Sprint(id)}, "note": {"restored by hand"}})
+		},
 		"/people": func() answer {
 			return post(ada, "/people", "/people", url.Values{"name": {"Nils"}, "email": {"nils@example.com"}})
 		},

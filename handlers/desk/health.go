@@ -53,12 +53,24 @@ func (d *Desk) showHealth(r *request, status int, problem string) error {
 	}
 	if gap != nil {
 		v.Gap = gapForm(r, *gap, problem)
+		problem = ""
+	}
+	files, err := d.engine.Logs(r.ctx())
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		v.Lines = append(v.Lines, logLine(r, f))
+		if f.Alarm != nil {
+			v.Files = append(v.Files, logForm(r, f, problem))
+			problem = ""
+		}
 	}
 	return web.Render(r.Context, status, views.HealthPage(v))
 }
 
 func gapForm(r *request, g effects.GapView, problem string) *views.GapForm {
-	f := &views.GapForm{Token: r.session.FormToken(), Problem: problem, CanAct: r.may(admin)}
+	f := &views.GapForm{ID: "gap-title", Title: "Log gap", Question: "What happened to the database?", Token: r.session.FormToken(), Problem: problem, CanAct: r.may(admin)}
 	if g.AcknowledgedAt.IsZero() {
 		f.Action, f.Button = "/health/gap/acknowledge", "Acknowledge: treat everything open as not known"
 		f.Text = "This database does not hold an event that it once confirmed (" + g.FoundBy + ", " + r.at(g.FoundAt).Text + "). Nothing is released. Acknowledging makes every open effect not known, so that each is looked at."

@@ -63,7 +63,8 @@ func fromLog(v effects.EffectView, log []store.Event, c clock) (lines []told) {
 			Deadline  time.Time `json:"deadline"`
 			Reference string    `json:"reference"`
 			Cause     struct {
-				By, Lease, Worker, Outcome string
+				By, Lease, Worker, Outcome, Line string
+				ResolvedLine                     string `json:"resolved_line"`
 			} `json:"cause"`
 		}
 		_ = json.Unmarshal([]byte(e.Data), &p) // our own; at worst a line says less
@@ -71,13 +72,19 @@ func fromLog(v effects.EffectView, log []store.Event, c clock) (lines []told) {
 		switch e.Kind {
 		case "begin":
 			l.title, l.detail = beginText(v, p.State, p.Why, p.Attempts, c.at(p.Deadline).Text)
-			if p.State == "held" {
+			switch {
+			case p.State == "held":
 				l.kind = "held"
+			case p.State == "in_flight" && p.Cause.ResolvedLine != "":
+				l.title, l.detail = "Written to the agent's log file: one more attempt may run", "The permission ends "+c.at(p.Deadline).Text
 			}
 		case "answered":
 			l.kind, l.title = "ok", "Resumed: the agent was answered from the record, nothing was sent"
 			if p.State == "cancelled" {
 				l.kind, l.title = "plain", "The agent was told that this must not run"
+			}
+			if p.Cause.ResolvedLine != "" {
+				l.detail = "By a line in the log file that it keeps"
 			}
 		case "interrupted":
 			l.kind, l.title = "unknown", "Interrupted: what became of it is not known. The run is paused"
@@ -103,6 +110,10 @@ func fromLog(v effects.EffectView, log []store.Event, c clock) (lines []told) {
 			l.title = "The run was closed"
 		case "log_gap":
 			l.kind, l.title = "unknown", "The database may have lost events: whatever was open counts as not known"
+		case "written":
+			l.title, l.detail = "The agent's own log says that it began", p.Cause.Line
+		case "log_file_changed":
+			l.kind, l.title = "unknown", "The agent's log file was changed: whatever was open in it counts as not known"
 		default:
 			continue // told by its decision or its evidence
 		}
@@ -323,6 +334,8 @@ func contradictionText(kind string) string {
 		return "it was reported as refused, and it took effect"
 	case "stopped_but_taken":
 		return "it was stopped, and it took effect all the same"
+	case "begun_unasked":
+		return "the agent began it again, and nothing had let it: it may have happened twice"
 	case "business_key_held_by_another":
 		return "another effect with the same business key took effect too"
 	}

@@ -79,6 +79,11 @@ func (d *Desk) page(r *request, title, here string) (views.Page, error) {
 			p.Gap += "New effects start as interrupted until an admin ends the gap under Health."
 		}
 	}
+	alarms, err := d.alarms(r)
+	if err != nil {
+		return p, err
+	}
+	p.Gap = strings.TrimSpace(p.Gap + " " + alarms)
 	return p, nil
 }
 

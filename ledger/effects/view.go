@@ -49,7 +49,9 @@ type AttemptOf struct {
 func AttemptsOf(ctx context.Context, r ledger.Reader, effect string) ([]AttemptOf, error) {
 	var rows []AttemptOf
 	err := r.Select(ctx, &rows, `
-		SELECT t.effect_id, t.number, t.fence, t.attempt_id, t.epoch, t.begun_at, t.deadline, COALESCE(l.worker, '') AS worker
+		SELECT t.effect_id, t.number, t.fence, t.attempt_id, t.epoch, t.begun_at, t.deadline,
+			COALESCE(l.worker, (SELECT 'The agent of ' || regexp_replace(g.path, '.*/', '') FROM logfile_runs f JOIN logfiles g ON g.id = f.log_id
+				WHERE f.run_id = e.run_id ORDER BY g.id LIMIT 1), '') AS worker
 		FROM attempts t JOIN effects e ON e.id = t.effect_id
 		LEFT JOIN leases l ON l.run_id = e.run_id AND l.epoch = t.epoch
 		WHERE t.effect_id = $1::uuid ORDER BY t.fence`, effect)

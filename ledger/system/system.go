@@ -130,6 +130,26 @@ func SavePolicy(ctx context.Context, tx *ledger.Tx, digest []byte, source string
 	return nil
 }
 
+// UsePolicy notes the policy that a server put in force: the last one counts for commands
+// that work beside the servers.
+func UsePolicy(ctx context.Context, tx *ledger.Tx, digest []byte) error {
+	_, err := tx.Exec(ctx, `UPDATE installation SET policy = $1 WHERE policy IS DISTINCT FROM $1`, digest)
+	if err != nil {
+		return fmt.Errorf("couldn't note the policy in force: %w", err)
+	}
+	return nil
+}
+
+// PolicyInUse is the digest of the policy that a server put in force last; nil when none
+// ever did.
+func PolicyInUse(ctx context.Context, r ledger.Reader) ([]byte, error) {
+	var digest ledger.Bytes
+	if err := r.Get(ctx, &digest, `SELECT policy FROM installation`); err != nil {
+		return nil, fmt.Errorf("couldn't read the policy in force: %w", err)
+	}
+	return digest, nil
+}
+
 // PolicySource reads a policy text that a run was opened under.
 func PolicySource(ctx context.Context, r ledger.Reader, digest []byte) (string, error) {
 	var s string
