@@ -194,8 +194,7 @@ type Confirm struct {
 	Problem   string
 }
 
-// Hit is something that was seen and speaks against the verdict. One without a Reference
-// cannot be named, and so not be said to be somebody else's.
+// Hit is something that was seen and speaks against the verdict.
 type Hit struct {
 	Reference, Text string
 	Ticked          bool

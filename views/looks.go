@@ -32,6 +32,7 @@ type Intent struct {
 
 // Record is one record of the downstream.
 type Record struct {
+	ID        string
 	Reference Text
 	Marks     []State // what it is, the most pressing first
 	Amount    Text

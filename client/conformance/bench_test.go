@@ -45,7 +45,7 @@ func (c *clocked) median() (sum time.Duration) {
 // language. One iteration makes 2,000 calls; -benchtime 1x is meant.
 func BenchmarkGuard(b *testing.B) {
 	const calls = 2000
-	for language, args := range languages() {
+	for language, args := range languages(b) {
 		b.Run(language, func(b *testing.B) {
 			w := newWorld(b)
 			token := w.account(b, language)

@@ -34,11 +34,32 @@ func scenarios(t *testing.T) (list []string) {
 }
 
 func (w *world) everyLanguage(t *testing.T, name string) {
-	for language, args := range languages() {
+	for language, args := range languages(t) {
 		t.Run(language+"/"+name, func(t *testing.T) {
 			t.Parallel()
-			w.play(t, language, args, name)
+			w.play(t, language, args, args, name)
 		})
+	}
+}
+
+// TestOneLanguageGoesOnForAnother: what one client leaves behind, on disk and in a
+// checkpoint, is taken up by another.
+func TestOneLanguageGoesOnForAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	all := languages(t)
+	for _, name := range []string{"occurrences", "spool-after-a-crash", "volatile"} {
+		for first, args := range all {
+			for second, next := range all {
+				if first == second {
+					continue
+				}
+				t.Run(name+"/"+first+" then "+second, func(t *testing.T) {
+					t.Parallel()
+					w.play(t, first+" then "+second, args, next, name)
+				})
+			}
+		}
 	}
 }
 
@@ -52,7 +73,7 @@ func TestDigestsAgree(t *testing.T) {
 		Volatile                []string
 	}
 	must(t, json.Unmarshal(text, &examples))
-	for language, args := range languages() {
+	for language, args := range languages(t) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			env := append(os.Environ(), runnerVariable+"=1", "QUITTANCE_URL=http://127.0.0.1:1", "QUITTANCE_TOKEN=t", "QUITTANCE_SPOOL="+t.TempDir())

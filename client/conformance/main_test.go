@@ -3,7 +3,10 @@ package conformance
 import (
 	"flag"
 	"os"
+	"path/filepath"
 	"testing"
+
+	"quittance/internal/typescript"
 )
 
 // runnerVariable turns the test binary into the runner for Go.
@@ -25,10 +28,14 @@ func TestMain(m *testing.M) {
 }
 
 // languages are the runners, each a command line.
-func languages() map[string][]string {
+func languages(t testing.TB) map[string][]string {
+	t.Helper()
+	compiled, err := typescript.Client()
+	must(t, err)
 	return map[string][]string{
 		"go":           {os.Args[0]},
 		"python":       {"python3", "../python/conformance/runner.py"},
 		"python-async": {"python3", "../python/conformance/runner.py", "async"},
+		"typescript":   {"node", filepath.Join(compiled, "test", "runner.js")},
 	}
 }

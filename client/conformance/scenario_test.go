@@ -73,6 +73,7 @@ type play struct {
 	account string
 	env     []string
 	args    []string
+	next    []string // the runner of all but the first process, in another language
 	spool   string
 	all     map[string]*process
 	names   names
@@ -92,12 +93,12 @@ func load(t *testing.T, name string) scenario {
 	return s
 }
 
-func (w *world) play(t *testing.T, language string, args []string, name string) {
+func (w *world) play(t *testing.T, language string, args, next []string, name string) {
 	s := load(t, name)
 	account := language + "/" + name
 	token := w.account(t, account)
 	p := &play{
-		t: t, w: w, gate: newGate(t, w.handler), account: account, args: args, spool: t.TempDir(),
+		t: t, w: w, gate: newGate(t, w.handler), account: account, args: args, next: next, spool: t.TempDir(),
 		all: map[string]*process{}, names: names{},
 	}
 	p.agent = client.New(w.url, token, client.WithSpool(t.TempDir()))
@@ -148,6 +149,7 @@ func (p *play) send(s step) string {
 	}
 	if p.all[s.To] == nil {
 		p.all[s.To] = start(p.t, s.To, p.env, p.args)
+		p.args = p.next
 	}
 	got, err := p.all[s.To].ask(c.(map[string]any))
 	for end := time.Now().Add(patience); s.Again && err == nil && p.names.compare("", s.Want, got) != "" && time.Now().Before(end); {

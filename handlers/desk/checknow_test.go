@@ -148,6 +148,26 @@ func TestTakenSaysWhichRecordItIs(t *testing.T) {
 	}
 }
 
+// The result that the agent will be given is what the downstream shows, and not the
+// policy's example; where only that is known, the confirmation says that it is the example.
+func TestTheResultIsWhatTheDownstreamShows(t *testing.T) {
+	t.Parallel()
+	w := newLooked(t)
+	moving := tr("tr_77", "O-77", 14500)
+	moving.Status = "processing"
+	w.bank.Put(moving)
+	shown, blind := w.asks("wire", "O-77", 14500), w.asks("wire", "O-78", 14500)
+	v := w.signedIn("petra")
+	says(t, v.get("/effects/"+shown), "Pre-filled from what the downstream shows for tr_77", `{&#34;payment_id&#34;:&#34;tr_77&#34;}`)
+	says(t, v.get("/effects/"+blind), "Pre-filled from the policy's example")
+	for result, warned := range map[string]bool{`{"payment_id":"tr_1"}`: true, `{"payment_id":"tr_78"}`: false} {
+		a, _ := v.toConfirm(blind, url.Values{"verdict": {"taken"}, "note": {"In the portal"}, "reference": {"tr_78"}, "result": {result}})
+		if got := strings.Contains(a.text(), "the policy's example, word for word"); got != warned {
+			t.Errorf("%s: warned %v, want %v", result, got, warned)
+		}
+	}
+}
+
 // A decision waits for one more look, and the page says so; what is found then opens it again.
 func TestADecisionWaitsForOneMoreLook(t *testing.T) {
 	t.Parallel()

@@ -127,6 +127,9 @@ func (d *Desk) willHappen(r *request, s subject, t draft) []string {
 	if text := d.holdOf(s, v, r.now); text != "" {
 		list = append(list, text)
 	}
+	if v == effects.VerdictTaken && t.Result != "" && t.Result == string(s.tool.ResultExample()) {
+		list = append(list, "The agent is given the policy's example, word for word. Go back and put the real values in, unless they are these.")
+	}
 	if (v == effects.VerdictNotTaken || v == effects.VerdictStop) && len(s.Attempts) > 0 {
 		if !s.Blind {
 			list = append(list, "The downstream is asked once more before agents see it. Whatever is found then, and not named here as somebody else's, opens it again.")
@@ -152,15 +155,10 @@ func hits(c clock, s subject, verdict string) (list []views.Hit) {
 	}
 	seen := map[string]bool{}
 	for _, x := range s.looks.Records() {
-		seen[x.Reference] = true
-		if !x.Speaks() {
-			continue
+		seen[x.Name()] = true
+		if x.Speaks() {
+			list = append(list, views.Hit{Reference: x.Name(), Text: cutText(recordWords(c, x), lineLimit)})
 		}
-		h := views.Hit{Reference: x.Reference, Text: cutText(recordWords(c, x), lineLimit)}
-		if x.Reference == "" {
-			h.Text += " It cannot be named as somebody else's: while the downstream shows it, a no is not released."
-		}
-		list = append(list, h)
 	}
 	for _, e := range s.Evidence {
 		if e.Verdict != "taken" && (e.Source != "look_up" || e.Reference == "") || e.Source == "person" {

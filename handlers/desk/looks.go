@@ -140,7 +140,7 @@ func recordViews(c clock, list []effects.FoundRecord, meant *money.Amount) (out 
 }
 
 func recordView(c clock, x effects.FoundRecord, meant *money.Amount, double bool) views.Record {
-	v := views.Record{Reference: line(x.Reference), Amount: line(recordAmount(x)), Differs: amountDiffers(x, meant), Word: line(x.State), Final: "no", Ours: "not carried"}
+	v := views.Record{ID: x.Name(), Reference: line(x.Reference), Amount: line(recordAmount(x)), Differs: amountDiffers(x, meant), Word: line(x.State), Final: "no", Ours: "not carried"}
 	if x.Final {
 		v.Final = "yes"
 	}

@@ -187,13 +187,27 @@ func TestBC079_FoundNotFinalIsNoVerdict(t *testing.T) {
 	}
 }
 
+func TestBC079_ThatItFailedIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newLooked(t)
+	w.bank.Put(simulator.Payment{ID: "tr_5", Reference: "INV-79", Amount: 5000, Currency: "USD", To: "DE02", Status: "processing", LandedAt: time.Now()})
+	id := w.asks("wire", "INV-79", 5000)
+	w.bank.Turn("tr_5", "canceled")
+	w.ask(id)
+	page := w.signedIn("petra").get("/effects/" + id)
+	says(t, page, "Cancelled for good", "canceled", "Asked the downstream: found, not final", "Asked the downstream: not found yet")
+	if w.effect(id).State != "interrupted" {
+		t.Error("a cancelled record that does not carry our key decided")
+	}
+}
+
 func TestBC107_WhatLookUpsFoundIsNamedBeforeItIsDenied(t *testing.T) {
 	t.Parallel()
 	w := newLooked(t)
 	w.bank.Put(tr("tr_552", "INV-107", 61500))
 	id := w.asks("wire", "INV-107", 31000)
 	v := w.signedIn("petra")
-	says(t, v.get("/effects/"+id), "This was found, and speaks against a no", "I have looked: tr_552 is not this call")
+	says(t, v.get("/effects/"+id), "Found, and speaks against a no", "I have looked: tr_552 is not this call")
 	confirm, form := v.toConfirm(id, verdict("not_taken", "It is not ours"))
 	says(t, confirm, "tr_552: 615.00 USD, booked, differs from the intent.", "The downstream is asked once more before agents see it", "vendor's own key lives until")
 	a := v.send("/effects/"+id+"/decision", form)

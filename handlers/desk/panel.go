@@ -45,12 +45,9 @@ func (d *Desk) panel(r *request, s subject, p problems) views.Panel {
 func (d *Desk) verdictForm(r *request, s subject, p problems) *views.Verdict {
 	v := &views.Verdict{
 		Action: effectURL(s.EffectID) + "/review", Token: r.session.FormToken(), Version: whole(s.Version), Title: "Did it happen?",
-		Choices: d.choices(s), Problem: p.verdict, Result: string(s.tool.ResultExample()),
-		ResultHint: "JSON; empty gives it nothing but the reference",
+		Choices: d.choices(s), Problem: p.verdict,
 	}
-	if v.Result != "" {
-		v.ResultHint = "Pre-filled from the policy's example: put the real values in"
-	}
+	v.Result, v.ResultHint = resultFor(s)
 	if s.State == "interrupted" {
 		v.Conditions, v.Proof = conditions(r, s), proofLine(r.clock, s.looks)
 		v.Which = which(r.clock, s)
@@ -92,6 +89,24 @@ func (d *Desk) verdictForm(r *request, s subject, p problems) *views.Verdict {
 		v.Stale = "This has changed since you wrote it. Read what is new before you go on; what you typed stays."
 	}
 	return v
+}
+
+// resultFor is what the agent may be given with "taken": what the downstream shows, where
+// it shows one record with a result, or else the policy's example, to be filled in.
+func resultFor(s subject) (result, hint string) {
+	var found []effects.FoundRecord
+	for _, x := range s.looks.Records() {
+		if !x.Foreign && !x.Never && !x.Gone {
+			found = append(found, x)
+		}
+	}
+	if len(found) == 1 && len(found[0].Result) > 0 {
+		return string(found[0].Result), "Pre-filled from what the downstream shows for " + found[0].Name()
+	}
+	if result = string(s.tool.ResultExample()); result != "" {
+		return result, "Pre-filled from the policy's example: put the real values in"
+	}
+	return "", "JSON; empty gives it nothing but the reference"
 }
 
 // choices are the verdicts that fit, each with what will happen next. None is chosen

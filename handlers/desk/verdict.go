@@ -125,7 +125,7 @@ func (d *Desk) decide(r *request) error {
 		s.draft = &t
 	}
 	for _, h := range hits(r.clock, s, t.Verdict) {
-		if h.Reference != "" && !slices.Contains(op.NotOurs, h.Reference) {
+		if !slices.Contains(op.NotOurs, h.Reference) {
 			return d.showConfirm(r, http.StatusUnprocessableEntity, s, t, "Something was found that speaks against this: "+h.Reference+". Look at it, and say that it is not this call, or go back.")
 		}
 	}

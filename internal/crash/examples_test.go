@@ -13,6 +13,7 @@ import (
 
 	"quittance/client"
 	"quittance/cmd/quittance/demo/bank"
+	"quittance/internal/typescript"
 	"quittance/ledger"
 )
 
@@ -22,6 +23,9 @@ var examples = map[string]example{
 	"python": {
 		command: []string{"python3", "../../examples/invoices-python/agent.py"},
 		env:     []string{"PYTHONPATH=../../client/python"},
+	},
+	"typescript": {
+		command: []string{"node", "../../examples/invoices-typescript/dist/agent.js"},
 	},
 }
 
@@ -37,9 +41,10 @@ const (
 	killsARun = 3 // at most; then the run is seen to its end
 	lanes     = 4 // runs of an example at a bank side by side: they mostly wait for leases and deadlines
 
-	// A payment of an example takes some milliseconds, and a run holds three: a moment is
-	// anywhere in the run.
-	lastMoment = 60 * time.Millisecond
+	// The first payment of a process may take that long, and every other so much less: a
+	// moment is anywhere in the run.
+	firstMoments = 500 * time.Millisecond
+	moments      = 60 * time.Millisecond
 )
 
 // TestExampleAgentsAreKilledAtRandom kills agents at moments that nobody chose, over and
@@ -54,6 +59,8 @@ func TestExampleAgentsAreKilledAtRandom(t *testing.T) {
 		must(t, err)
 		kills = n
 	}
+	_, err := typescript.Example()
+	must(t, err)
 	w := newWorld(t, setting{})
 	for language, x := range examples {
 		for _, k := range keys {
@@ -116,7 +123,13 @@ func (e *exampleWork) killed(random *rand.Rand, most int) (kills int) {
 	for range most {
 		p := e.start()
 		if _, open := p.says(func(line string) bool { return line == "the run is open" }); open {
-			time.Sleep(time.Duration(random.Int64N(int64(lastMoment))))
+			within := firstMoments
+			for range random.IntN(len(e.job.Invoices)) { // it says a line for each payment
+				if _, said := p.says(func(string) bool { return true }); said {
+					within = moments
+				}
+			}
+			time.Sleep(time.Duration(random.Int64N(int64(within))))
 			p.end(syscall.SIGKILL)
 			if p.cmd.ProcessState.ExitCode() == -1 {
 				kills++
@@ -134,6 +147,7 @@ func (e *exampleWork) killed(random *rand.Rand, most int) (kills int) {
 func (e *exampleWork) finish() {
 	e.t.Helper()
 	var p *process
+	e.job.Lease = longLease // nobody waits for its end, and a busy machine must not lose it
 	for range 8 {
 		p = e.start()
 		switch p.wait() {

@@ -34,7 +34,7 @@ type Engine struct {
 	policies map[string]*policy.Policy // by digest: those that open runs started with
 
 	committers chan struct{}
-	queue      chan *pending
+	lines      lines
 	due        chan struct{} // a look-up became due
 	arrived    chan struct{} // an event came
 	limiter    *limit.Limiter
@@ -97,7 +97,7 @@ func newEngine(ctx context.Context, db *ledger.DB, hub *notify.Hub, log *slog.Lo
 	}
 	e := &Engine{
 		db: db, secrets: s, redact: redact.New(s.Redaction), hub: hub, log: log,
-		policies: map[string]*policy.Policy{}, committers: make(chan struct{}, committers), queue: make(chan *pending, 4096), due: make(chan struct{}, 1), arrived: make(chan struct{}, 1), limiter: limit.New(),
+		policies: map[string]*policy.Policy{}, committers: make(chan struct{}, committers), due: make(chan struct{}, 1), arrived: make(chan struct{}, 1), limiter: limit.New(),
 	}
 	e.keying.Store(&keying{number: -1}) // of no database: read before the first begin
 	return e, nil

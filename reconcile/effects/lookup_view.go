@@ -134,11 +134,12 @@ func (v LooksView) Records() (list []FoundRecord) {
 	current := true // until one look has been able to look
 	for _, l := range v.Looks {
 		for _, r := range l.Records {
-			if known[r.Reference] && r.Reference != "" || !current && r.Reference == "" {
+			name := r.Name()
+			if known[name] {
 				continue
 			}
-			known[r.Reference] = true
-			if slices.Contains(v.NotOurs, r.Reference) && !r.Foreign {
+			known[name] = true
+			if slices.Contains(v.NotOurs, name) && !r.Foreign {
 				r.Foreign, r.Owner = true, ""
 			}
 			list = append(list, FoundRecord{r, l.AskedAt, !current})

@@ -182,22 +182,31 @@ func (a Asker) hit(ctx context.Context, record ref.Val, answer map[string]any) (
 	}
 	h.Record = shown(record)
 	a.rules.shown.read(ctx, vars, a.amount, &h)
-	if !h.Match || !h.Final || h.Never || a.rules.result == nil {
+	if h.Never || a.rules.result == nil {
 		return h, nil
 	}
-	out, err := a.rules.result.Eval(ctx, vars)
-	if err != nil {
+	result, err := a.result(ctx, vars)
+	if err != nil && h.Match && h.Final {
 		return h, failed("result", err)
 	}
-	if h.Result, err = expr.AppendJSON(nil, out); err != nil {
-		return h, failed("result", err)
-	}
-	if a.rules.checkResult != nil {
-		if err := a.rules.checkResult(h.Result); err != nil {
-			return h, failed("result", fmt.Errorf("it does not fit result_example: %w", err))
-		}
+	if err == nil {
+		h.Result = result // of one that proves nothing it is what a person may give
 	}
 	return h, nil
+}
+
+func (a Asker) result(ctx context.Context, vars map[string]any) ([]byte, error) {
+	out, err := a.rules.result.Eval(ctx, vars)
+	if err != nil {
+		return nil, err
+	}
+	result, err := expr.AppendJSON(nil, out)
+	if err == nil && a.rules.checkResult != nil {
+		if err = a.rules.checkResult(result); err != nil {
+			err = fmt.Errorf("it does not fit result_example: %w", err)
+		}
+	}
+	return result, err
 }
 
 // maxReference is what the record stores of a downstream's name; in bytes.
