@@ -39,7 +39,7 @@ type logImportCmd struct {
 // Run prints what could not be read, a line each, and then the numbers. It fails with
 // its own code when the file was read and is not clean.
 func (c *logImportCmd) Run(ctx context.Context, env environment, log *slog.Logger, out output) error {
-	return withLogs(ctx, env, c.dataFlag, c.Account, log, func(ctx context.Context, engine *effects.Engine, db *ledger.DB, account int64) error {
+	return withLogs(ctx, env, c.dataFlag, c.Account, c.DryRun, log, func(ctx context.Context, engine *effects.Engine, db *ledger.DB, account int64) error {
 		if c.DryRun {
 			report, err := logs.Preview(ctx, engine, account, c.File, c.File, out)
 			if err != nil {
@@ -110,7 +110,7 @@ type logFollowCmd struct{ logFlags }
 
 // Run follows until it is told to stop.
 func (c *logFollowCmd) Run(ctx context.Context, env environment, log *slog.Logger, out output) error {
-	return withLogs(ctx, env, c.dataFlag, c.Account, log, func(ctx context.Context, engine *effects.Engine, db *ledger.DB, account int64) error {
+	return withLogs(ctx, env, c.dataFlag, c.Account, false, log, func(ctx context.Context, engine *effects.Engine, db *ledger.DB, account int64) error {
 		r, err := logs.Open(ctx, engine, db, log, logs.Options{Account: account, Path: c.File, Agent: c.Agent, Run: c.OneRun})
 		if err != nil {
 			return err
@@ -138,15 +138,16 @@ type logExportCmd struct {
 
 // Run writes the lines alone on standard output.
 func (c *logExportCmd) Run(ctx context.Context, env environment, log *slog.Logger, out output) error {
-	return withLogs(ctx, env, c.dataFlag, c.Account, log, func(ctx context.Context, _ *effects.Engine, db *ledger.DB, account int64) error {
+	return withLogs(ctx, env, c.dataFlag, c.Account, true, log, func(ctx context.Context, _ *effects.Engine, db *ledger.DB, account int64) error {
 		_, err := logs.Export(ctx, db, account, c.OneRun, out)
 		return err
 	})
 }
 
 // withLogs runs f beside the servers of a database, under the policy that is in force
-// there. Hints of what changes go to the servers' open pages.
-func withLogs(ctx context.Context, env environment, data dataFlag, account string, log *slog.Logger, f func(context.Context, *effects.Engine, *ledger.DB, int64) error) (err error) {
+// there. Hints of what changes go to the servers' open pages. An account that is new is
+// made, unless the command only reads.
+func withLogs(ctx context.Context, env environment, data dataFlag, account string, reads bool, log *slog.Logger, f func(context.Context, *effects.Engine, *ledger.DB, int64) error) (err error) {
 	// What is read is gone again at once; the servers' way to collect would keep it long.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	db, done, err := openDatabase(ctx, env, data)
@@ -159,11 +160,16 @@ func withLogs(ctx context.Context, env environment, data dataFlag, account strin
 	if err != nil {
 		return err
 	}
-	var id int64
-	err = db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
-		id, err = access.Account(ctx, tx, account)
-		return err
-	})
+	id, err := access.FindAccount(ctx, db, account)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound) && reads:
+		err = fmt.Errorf("there is no account %q", account)
+	case errors.Is(err, ledger.ErrNotFound):
+		err = db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
+			id, err = access.Account(ctx, tx, account)
+			return err
+		})
+	}
 	if err != nil {
 		return err
 	}

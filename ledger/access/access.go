@@ -92,6 +92,12 @@ func RevokeToken(ctx context.Context, tx *ledger.Tx, person, id int64) (t Revoke
 	return t, err
 }
 
+// FindAccount is the account of a name; [ledger.ErrNotFound] when there is none.
+func FindAccount(ctx context.Context, r ledger.Reader, name string) (id int64, err error) {
+	err = r.Get(ctx, &id, `SELECT id FROM accounts WHERE name = $1`, name)
+	return id, err
+}
+
 // Account finds an account by name, making it when it is new.
 func Account(ctx context.Context, tx *ledger.Tx, name string) (id int64, err error) {
 	if _, err = tx.Exec(ctx, `INSERT INTO accounts (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`, name); err == nil {
