@@ -50,6 +50,7 @@ CREATE TABLE observed_calls (
 CREATE INDEX observed_calls_claim ON observed_calls (claim);
 CREATE INDEX observed_calls_claimed_by ON observed_calls (tool, claimed_by);
 CREATE INDEX observed_calls_of_tool ON observed_calls (tool, begun_at, id);
+CREATE INDEX observed_calls_by_time ON observed_calls (begun_at, id);
 CREATE INDEX observed_calls_of_run ON observed_calls (run_id, begun_at) WHERE outcome IS NULL OR outcome = 'unknown' OR would = 'hold';
 COMMENT ON TABLE observed_calls IS 'Every begin of a tool in mode observe, one row an attempt: what was asked, what enforcing would have answered, and what the agent said came of it. It proves nothing for an enforced tool, which is told of it all the same.';
 COMMENT ON COLUMN observed_calls.claimed_by IS 'The business_key template that claim was made with; empty: none.';

@@ -36,6 +36,9 @@ type Engine interface {
 	Undo(ctx context.Context, p effects.Person, u effects.Undo) (effects.DecideAnswer, error)
 	AddEvidence(ctx context.Context, p effects.Person, a effects.AddEvidence) (effects.DecideAnswer, error)
 
+	ObserveReport(ctx context.Context, q effects.ObserveQuery) ([]effects.ObservedTool, error)
+	ObservedCalls(ctx context.Context, q effects.ObserveQuery) (list []effects.ObservedCall, next string, err error)
+
 	Gap(ctx context.Context) (*effects.GapView, error)
 	AcknowledgeGap(ctx context.Context, p effects.Person, note string) error
 	EndGap(ctx context.Context, p effects.Person, note string) error

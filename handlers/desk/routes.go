@@ -56,6 +56,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/runs", who: reader, handle: (*Desk).runs},
 	{method: http.MethodGet, path: "/runs/:id", who: reader, handle: (*Desk).run},
 	{method: http.MethodGet, path: "/tools", who: reader, handle: (*Desk).tools},
+	{method: http.MethodGet, path: "/observe", who: reader, handle: (*Desk).observe},
 	{method: http.MethodGet, path: "/events", who: reader, handle: (*Desk).events, stream: true},
 
 	// The installation.
