@@ -51,8 +51,9 @@ type Access interface {
 
 // Options are what the handlers have to be told.
 type Options struct {
-	Engine Engine
-	Access Access
+	Engine     Engine
+	Access     Access
+	Deliveries Deliveries
 	// PublicURL is where people reach the pages, for the links in answers; "" makes
 	// them relative.
 	PublicURL string
@@ -64,16 +65,17 @@ type Options struct {
 
 // API holds what the handlers share. Safe for concurrent use.
 type API struct {
-	engine  Engine
-	access  Access
-	public  string
-	ready   func(context.Context) error
-	openAPI []byte
+	engine     Engine
+	access     Access
+	deliveries Deliveries
+	public     string
+	ready      func(context.Context) error
+	openAPI    []byte
 }
 
 // Register puts every route on e.
 func Register(e *echo.Echo, o Options) error {
-	a := &API{engine: o.Engine, access: o.Access, public: strings.TrimRight(o.PublicURL, "/"), ready: o.Ready}
+	a := &API{engine: o.Engine, access: o.Access, deliveries: o.Deliveries, public: strings.TrimRight(o.PublicURL, "/"), ready: o.Ready}
 	document, err := describe(routes, o.Version)
 	if err != nil {
 		return err

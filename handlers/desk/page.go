@@ -56,6 +56,9 @@ func (d *Desk) page(r *request, title, here string) (views.Page, error) {
 	if slices.ContainsFunc(d.engine.Policy().Tools(), (*policy.Tool).Observe) {
 		p.Nav = append(p.Nav, views.NavItem{Label: "Observed", URL: "/observe", Icon: "search"})
 	}
+	if len(d.engine.Policy().Webhooks()) > 0 {
+		p.Nav = append(p.Nav, views.NavItem{Label: "Deliveries", URL: "/deliveries", Icon: "runs"})
+	}
 	if r.may(auditor) {
 		p.Nav = append(p.Nav, views.NavItem{Label: "Audit", URL: "/audit", Icon: "audit"}, views.NavItem{Label: "People", URL: "/people", Icon: "people"})
 	}
@@ -125,6 +128,7 @@ var notices = map[string]views.Notice{
 	"waits":        {Kind: "warn", Text: "Recorded. It waits for a second person."},
 	"welcome":      {Kind: "ok", Text: "You are signed in."},
 	"changed":      {Kind: "ok", Text: "Changed."},
+	"replayed":     {Kind: "ok", Text: "It is sent again now, under the same id."},
 }
 
 func (r *request) notice() *views.Notice {

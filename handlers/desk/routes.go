@@ -59,6 +59,11 @@ var routes = []route{
 	{method: http.MethodGet, path: "/observe", who: reader, handle: (*Desk).observe},
 	{method: http.MethodGet, path: "/events", who: reader, handle: (*Desk).events, stream: true},
 
+	// What endpoints are told.
+	{method: http.MethodGet, path: "/deliveries", who: reader, handle: (*Desk).deliveries},
+	{method: http.MethodGet, path: "/deliveries/:delivery", who: reader, handle: (*Desk).delivery},
+	{method: http.MethodPost, path: "/deliveries/:delivery/replay", who: decider, handle: (*Desk).replay, action: "delivery.replay", used: (*Desk).backToDelivery},
+
 	// The installation.
 	{method: http.MethodGet, path: "/health", who: reader, handle: (*Desk).health},
 	{method: http.MethodPost, path: "/health/gap/acknowledge", who: admin, handle: (*Desk).acknowledgeGap, action: "gap.acknowledge"},
