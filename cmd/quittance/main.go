@@ -24,6 +24,7 @@ type cli struct {
 	Token   tokenCmd   `cmd:"" help:"Work on tokens."`
 	People  peopleCmd  `cmd:"" help:"Work on people and their roles."`
 	Policy  policyCmd  `cmd:"" help:"Work on policy files."`
+	Work    workCmd    `cmd:"" help:"Start an agent's command for each run that is ready."`
 	Observe observeCmd `cmd:"" help:"See what enforcing would have done with calls that were only observed."`
 	Version versionCmd `cmd:"" help:"Say which version this is."`
 	demoCommands
