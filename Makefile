@@ -15,13 +15,17 @@ demo: ## See it work: an agent dies after paying and does not pay twice. In a te
 	@script/setup
 	@if [ -t 0 ] && [ -t 1 ]; then go run ./cmd/quittance demo; else go run ./cmd/quittance demo --scripted; fi
 
-demo-scripted: ## The same with no hands: three parts, each checked against the bank's ledger
+demo-scripted: ## The same with no hands: four parts, each checked against the bank's ledger
 	@script/setup
 	go run ./cmd/quittance demo --scripted
 
 test: ## Run every check and test
 	@script/setup test
 	@script/test
+
+kills: ## Kill each example agent at random, 200 times at each bank (KILLS=n)
+	@script/setup test
+	QUITTANCE_TEST_KILLS=$(or $(KILLS),200) go test -count=1 -timeout 60m -run ExampleAgents -v ./internal/crash
 
 bench: ## Measure begin and finish against the bare commit and the hand-written ceiling
 	@script/setup
@@ -52,4 +56,4 @@ lint: ## Check formatting, vet and staticcheck
 vuln: ## Look for known vulnerabilities in the dependencies (needs the network)
 	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
-.PHONY: help setup demo demo-scripted test bench bench-desk build serve generate fmt lint vuln
+.PHONY: help setup demo demo-scripted test kills bench bench-desk build serve generate fmt lint vuln

@@ -2,6 +2,11 @@ module quittance
 
 go 1.26.0
 
+ignore (
+	./client/typescript/node_modules
+	./examples/invoices-typescript/node_modules
+)
+
 require (
 	cel.dev/expr v0.25.1 // indirect
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect

@@ -22,9 +22,10 @@ const answerLimit = 64 << 20
 // PositionHeader carries the log position of an answer without a body.
 const PositionHeader = "Quittance-Log-Position"
 
-// errNoAnswer marks that it is not known whether the server acted: the connection
-// failed, or what came back was not the server's.
-var errNoAnswer = errors.New("the server gave no answer")
+// ErrNoAnswer means that it is not known whether the server acted: the connection
+// failed, or what came back was not the server's. Where a begin ends with it, nothing
+// was performed.
+var ErrNoAnswer = errors.New("the server gave no answer")
 
 // request is one call of the API.
 type request struct {
@@ -39,7 +40,7 @@ type request struct {
 }
 
 // once sends r a single time. The error is a *[Problem] when the server refused, or
-// wraps errNoAnswer.
+// wraps ErrNoAnswer.
 func (c *Client) once(ctx context.Context, r *request) error {
 	ctx, cancel := context.WithTimeout(ctx, c.tryTimeout+r.wait)
 	defer cancel()
@@ -61,15 +62,15 @@ func (c *Client) once(ctx context.Context, r *request) error {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNoAnswer, err)
+		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit+1))
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNoAnswer, err)
+		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
 	if len(answer) > answerLimit {
-		return fmt.Errorf("%w: it is longer than %d bytes", errNoAnswer, answerLimit)
+		return fmt.Errorf("%w: it is longer than %d bytes", ErrNoAnswer, answerLimit)
 	}
 	r.status, r.position = resp.StatusCode, resp.Header.Get(PositionHeader)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
@@ -79,7 +80,7 @@ func (c *Client) once(ctx context.Context, r *request) error {
 		return nil
 	}
 	if err := json.Unmarshal(answer, r.out); err != nil {
-		return fmt.Errorf("%w: status %d without the JSON it should hold", errNoAnswer, resp.StatusCode)
+		return fmt.Errorf("%w: status %d without the JSON it should hold", ErrNoAnswer, resp.StatusCode)
 	}
 	return nil
 }
@@ -150,7 +151,7 @@ func retryable(err error) (again bool, after time.Duration) {
 		same := p.RetryAction == RetrySame || p.RetryAction == ""
 		return p.Retryable && same, time.Duration(p.RetryAfter) * time.Second
 	}
-	return errors.Is(err, errNoAnswer), 0
+	return errors.Is(err, ErrNoAnswer), 0
 }
 
 // backoff grows from 50 ms to 5 s with full jitter, so that agents that lost the

@@ -183,7 +183,7 @@ func (d *deliverer) once(ctx context.Context) (left int) {
 	for i, name := range names {
 		switch err := d.one(ctx, name); {
 		case err == nil:
-		case errors.Is(err, errNoAnswer):
+		case errors.Is(err, ErrNoAnswer):
 			return len(names) - i + left // the others would not get through either
 		default:
 			d.c.log.Warn("an outcome stays in the spool", "file", name, "error", err)

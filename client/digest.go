@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,17 +13,21 @@ import (
 	"strings"
 )
 
-// callDigest names "the same call" within this client, to count occurrences. The
-// effect's key is computed by the server alone; this digest only has to agree with it
-// on which calls are equal: members in any order, numbers by value, volatile paths
-// left out. Two spellings of one accented letter count apart here and together at
-// the server, where the second of two such calls is then taken for a replay.
-func callDigest(tool string, args json.RawMessage, volatile []string) (string, error) {
+// ErrArguments means that a call's arguments are not a JSON object. Nothing was sent.
+var ErrArguments = errors.New("the arguments must be a JSON object")
+
+// CallDigest names "the same call" within a run, to count occurrences; the clients of
+// all languages make the same (see conformance/README.md). The effect's key is computed
+// by the server alone; this digest only has to agree with it on which calls are equal:
+// members in any order, numbers by value, volatile paths left out. Two spellings of one
+// accented letter count apart here and together at the server, where the second of two
+// such calls is then taken for a replay.
+func CallDigest(tool string, args json.RawMessage, volatile []string) (string, error) {
 	dec := json.NewDecoder(bytes.NewReader(args))
 	dec.UseNumber()
 	var v map[string]any
 	if err := dec.Decode(&v); err != nil || v == nil {
-		return "", fmt.Errorf("the arguments of %s must be a JSON object", tool)
+		return "", fmt.Errorf("couldn't begin %s: %w", tool, ErrArguments)
 	}
 	for _, path := range volatile {
 		leaveOut(v, path)

@@ -89,14 +89,15 @@ func WithContext(ctx Context) DoOption { return func(b *BeginRequest) { b.Contex
 //     call was performed just now, it wraps what the tool returned;
 //   - an error wrapping a [*Problem] for every other refusal (ErrLeaseLost,
 //     ErrRunClosed, ErrLogBehind, ErrConflict, ErrCancelled, ErrInFlight);
-//   - another error when the server could not be reached.
+//   - an error wrapping ErrNoAnswer when the server could not be reached, or
+//     ErrArguments when args is no JSON object.
 //
 // Where Do returns neither an outcome nor a Paused that wraps the tool's own error,
 // nothing was performed. A panic in perform is recorded as unknown and goes on.
 func (r *Run) Do(ctx context.Context, tool string, args any, perform Perform, opts ...DoOption) (Outcome, error) {
 	raw, err := rawJSON(args)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("couldn't write the arguments of %s: %w", tool, err)
+		return Outcome{}, fmt.Errorf("couldn't begin %s: %w: %w", tool, ErrArguments, err)
 	}
 	begin := BeginRequest{RunID: r.id, Tool: tool, Arguments: raw}
 	for _, o := range opts {
@@ -140,7 +141,7 @@ func (r *Run) takeTurn(b *BeginRequest) (*turn, error) {
 	r.mu.Lock()
 	volatile := r.volatile[b.Tool]
 	r.mu.Unlock()
-	digest, err := callDigest(b.Tool, b.Arguments, volatile)
+	digest, err := CallDigest(b.Tool, b.Arguments, volatile)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +161,7 @@ func (r *Run) begin(ctx context.Context, b *BeginRequest, t *turn) (a BeginAnswe
 		a, sent = BeginAnswer{}, now
 		err := r.c.once(ctx, &request{method: http.MethodPost, path: "/v1/effects", in: b, out: &a})
 		if err == nil && !a.understood() {
-			return fmt.Errorf("%w: what came back is not begin's answer", errNoAnswer)
+			return fmt.Errorf("%w: what came back is not begin's answer", ErrNoAnswer)
 		}
 		return err
 	})

@@ -82,7 +82,7 @@ func TestFakeFailsInBothWays(t *testing.T) {
 	in := OpenRequest{Agent: "a", Worker: "w", AttemptID: "1"}
 	for _, want := range []int{0, 1} {
 		err := c.once(t.Context(), &request{method: "PUT", path: "/v1/runs/r", in: in})
-		if !errors.Is(err, errNoAnswer) {
+		if !errors.Is(err, ErrNoAnswer) {
 			t.Errorf("got %v", err)
 		}
 		f.mu.Lock()

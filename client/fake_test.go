@@ -220,7 +220,7 @@ func (f *fake) begin(_ *http.Request, body []byte) (int, any) {
 	if f.reads[in.Tool] {
 		return 200, BeginAnswer{Do: DoPass}
 	}
-	digest, err := callDigest(in.Tool, in.Arguments, f.volatile[in.Tool])
+	digest, err := CallDigest(in.Tool, in.Arguments, f.volatile[in.Tool])
 	if err != nil {
 		return 422, &Problem{Code: CodeInvalid, Status: 422}
 	}

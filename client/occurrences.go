@@ -7,7 +7,7 @@ import "sync"
 // free again, so that the next identical call is the same one.
 type occurrences struct {
 	mu     sync.Mutex
-	calls  map[string]*identical // by callDigest
+	calls  map[string]*identical // by CallDigest
 	byCall map[string]int        // digest and call id -> its occurrence
 }
 

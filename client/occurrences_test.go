@@ -180,7 +180,7 @@ func TestVolatileFieldsDoNotHideASecondCall(t *testing.T) {
 func TestCallDigest(t *testing.T) {
 	t.Parallel()
 	digest := func(tool, args string) string {
-		d, err := callDigest(tool, json.RawMessage(args), nil)
+		d, err := CallDigest(tool, json.RawMessage(args), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func TestCallDigest(t *testing.T) {
 	if digest("b:c", `{}`) == digest("b", `{}`) {
 		t.Error("the tool is not in it")
 	}
-	if _, err := callDigest("t", json.RawMessage(`{"a":1e`+strings.Repeat("9", 40)+`}`), nil); err != nil {
+	if _, err := CallDigest("t", json.RawMessage(`{"a":1e`+strings.Repeat("9", 40)+`}`), nil); err != nil {
 		t.Errorf("an exponent beyond any limit: %v", err)
 	}
 }

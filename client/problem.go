@@ -32,6 +32,8 @@ const (
 	CodeSecondWaiting   = "second_waiting"     // 409: another verdict waits for a second person
 	CodeDamaged         = "checkpoint_damaged" // 409: none that is kept is what was saved
 	CodeNoLookup        = "no_lookup"          // 501: the tool has none
+	CodeLookupOver      = "lookup_over"        // 409: the question is not this worker's any more
+	CodeUnsigned        = "unsigned"           // 401: no secret of the inbox signed the event
 	CodeUnavailable     = "unavailable"        // 503, or no answer that can be understood
 )
 

@@ -123,3 +123,15 @@ func (c *Client) LookUp(ctx context.Context, effectID string) (EffectChanged, er
 func (c *Client) Undo(ctx context.Context, effectID string, in UndoRequest) (EffectChanged, error) {
 	return ask[EffectChanged](ctx, c, request{method: http.MethodPost, path: "/v1/effects/" + escape(effectID) + "/undo", in: in})
 }
+
+// ClaimLookups takes questions of a pool; none where nothing is due within the wait.
+func (c *Client) ClaimLookups(ctx context.Context, in ClaimLookups) ([]LookupQuestion, error) {
+	wait, _ := time.ParseDuration(in.Wait) // the server says what is wrong with it
+	out, err := ask[LookupQuestions](ctx, c, request{method: http.MethodPost, path: "/v1/lookups/claim", in: in, wait: wait})
+	return out.Questions, err
+}
+
+// AnswerLookup says what was seen for a question.
+func (c *Client) AnswerLookup(ctx context.Context, lookupID string, in LookupAnswer) (LookupVerdict, error) {
+	return ask[LookupVerdict](ctx, c, request{method: http.MethodPost, path: "/v1/lookups/" + escape(lookupID) + "/answer", in: in})
+}

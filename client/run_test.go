@@ -355,7 +355,7 @@ func TestRetriesOnlyWhatAProgramMayRepeat(t *testing.T) {
 		err   error
 		again bool
 	}{
-		{errNoAnswer, true},
+		{ErrNoAnswer, true},
 		{&Problem{Code: CodeUnavailable, Status: 503, Retryable: true, RetryAction: RetrySame}, true},
 		{&Problem{Code: "http_502", Status: 502, Retryable: true}, true},
 		{&Problem{Code: CodeRunPaused, Retryable: true, RetryAction: RetryHuman}, false},

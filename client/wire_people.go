@@ -54,7 +54,52 @@ type EffectView struct {
 	Contradictions []ContradictionView `json:"contradictions"`
 	Refused        []RefusedView       `json:"refused,omitempty" doc:"Starts and begins refused while this was open."`
 	Overlaps       []OverlapView       `json:"overlaps,omitempty" doc:"Other effects of the same business key."`
-	LogPosition    string              `json:"log_position,omitempty"`
+
+	LookUps       []LookUpView `json:"look_ups,omitempty" doc:"What the downstream answered, the latest first; at most 100."`
+	LookingUp     bool         `json:"looking_up,omitempty" doc:"The downstream is being asked."`
+	NextLookUpAt  *time.Time   `json:"next_look_up_at,omitempty" doc:"When it is asked next; absent where it is not asked any more."`
+	LookUpsEnded  *time.Time   `json:"look_ups_ended_at,omitempty" doc:"When the schedule ended without proof."`
+	VendorKeyEnds *time.Time   `json:"vendor_key_ends_at,omitempty" doc:"Until when the vendor keeps its own key, where that is declared."`
+	LogPosition   string       `json:"log_position,omitempty"`
+}
+
+// LookUpView is one look at the downstream.
+type LookUpView struct {
+	AskedAt   time.Time         `json:"asked_at"`
+	Verdict   string            `json:"verdict" enum:"taken,not_taken,inconclusive"`
+	Reason    string            `json:"reason" doc:"The rule that decided."`
+	Why       string            `json:"why" doc:"A sentence."`
+	Reference string            `json:"reference,omitempty" doc:"The downstream's name for it, for taken."`
+	Earliest  *time.Time        `json:"earliest,omitempty" doc:"When not_taken can be proven at the earliest."`
+	Status    int               `json:"status,omitempty" doc:"The last HTTP status."`
+	LatencyMS int64             `json:"latency_ms" doc:"Of all requests together."`
+	Records   []LookUpRecord    `json:"records,omitempty" doc:"What was found."`
+	Needs     []LookUpCondition `json:"conditions,omitempty" doc:"What a proven not_taken needs."`
+}
+
+// LookUpRecord is one record of the downstream that may be the effect.
+type LookUpRecord struct {
+	Reference string `json:"reference,omitempty"`
+	Amount    string `json:"amount,omitempty" doc:"As the downstream says it."`
+	Currency  string `json:"currency,omitempty"`
+	State     string `json:"state,omitempty" doc:"The downstream's own word."`
+	Match     bool   `json:"match" doc:"Amount, currency and recipient are the effect's."`
+	Final     bool   `json:"final"`
+	Ours      bool   `json:"ours,omitempty" doc:"It carries our own key."`
+	Possible  bool   `json:"possible,omitempty" doc:"It may be ours without the business key."`
+	Never     bool   `json:"never,omitempty" doc:"Cancelled for good."`
+	Reversed  bool   `json:"reversed,omitempty" doc:"It took effect, and the money came back."`
+	Foreign   bool   `json:"foreign,omitempty" doc:"It proves another effect, or a person said that it is not this one."`
+	Owner     string `json:"owner,omitempty" doc:"That other effect."`
+}
+
+// LookUpCondition is one thing that a proven not_taken needs.
+type LookUpCondition struct {
+	Name     string     `json:"name"`
+	Met      bool       `json:"met"`
+	Never    bool       `json:"never,omitempty" doc:"As things are declared, it cannot be met."`
+	Earliest *time.Time `json:"earliest,omitempty"`
+	Why      string     `json:"why"`
 }
 
 // AttemptView is one try at performing the effect.
@@ -143,7 +188,9 @@ type QueueItem struct {
 	SecondWaits  bool      `json:"second_waits,omitempty" doc:"A verdict waits for a second person."`
 	Confirm      bool      `json:"confirm,omitempty" doc:"Decided too early: to be confirmed."`
 	Known        string    `json:"known,omitempty" doc:"What is known, in a few words."`
-	URL          string    `json:"url,omitempty"`
+
+	ProvableFrom *time.Time `json:"provable_from,omitempty" doc:"When look-ups can prove at the earliest that it was not taken."`
+	URL          string     `json:"url,omitempty"`
 }
 
 // QueuePage is one page of the queue. Rows decided meanwhile never shift the pages
@@ -246,5 +293,12 @@ type EffectChanged struct {
 	EffectID    string `json:"effect_id"`
 	State       string `json:"state"`
 	Version     int64  `json:"version"`
+	LookUp      string `json:"look_up,omitempty" enum:"due,under_way" doc:"Of a look-up: whether it is asked now, or a question was under way already."`
 	LogPosition string `json:"log_position,omitempty"`
 }
+
+// The values of EffectChanged.LookUp.
+const (
+	LookUpDue      = "due"
+	LookUpUnderWay = "under_way"
+)

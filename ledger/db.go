@@ -52,9 +52,11 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 // byKey are settings for sessions in which every statement finds a few rows by
 // index, whatever its arguments and however small the tables still are: planning it
 // anew for each call costs more than running it, and a plan made while a table was
-// empty must not scan it once it is large.
+// empty must not scan it once it is large. Hence the costs too: a row that is looked at
+// counts for as much as a hundred pages.
 var byKey = map[string]string{
 	"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+	"random_page_cost": "0.01", "seq_page_cost": "0.01", "cpu_tuple_cost": "1",
 }
 
 // byPage are settings for sessions that read pages: a few rows out of many. What a page
@@ -176,6 +178,15 @@ func (d *DB) Once(ctx context.Context, dest any, query string, args ...any) erro
 		return err
 	}
 	return s.GetContext(ctx, dest, args...)
+}
+
+// OnceEach is Once for a statement that returns several rows; the caller closes them.
+func (d *DB) OnceEach(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
+	s, err := d.tx.prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryxContext(ctx, args...)
 }
 
 // Get reads one row into dest; [ErrNotFound] when there is none.

@@ -40,6 +40,15 @@ export function live(doc) {
   if (!doc.hidden) open();
 }
 
+// unfold opens in a new region what somebody has opened in the old one, and closes what they
+// have closed.
+function unfold(region, next) {
+  for (const old of region.querySelectorAll("details[data-keep]")) {
+    const fresh = next.querySelector(`[data-keep="${CSS.escape(old.dataset.keep)}"]`);
+    if (fresh) fresh.open = old.open;
+  }
+}
+
 class Page {
   constructor(doc) {
     this.doc = doc;
@@ -75,9 +84,16 @@ class Page {
     for (const region of this.doc.querySelectorAll("[data-live]")) {
       if (region.closest("tr.gone")) continue;
       const next = fresh.querySelector(`[data-live="${CSS.escape(region.dataset.live)}"]`);
-      if (!next || next.outerHTML === region.outerHTML) continue;
-      if (region.querySelector("form") || region.contains(this.doc.activeElement)) continue;
-      region.replaceWith(this.doc.importNode(next, true));
+      if (!next) continue;
+      unfold(region, next);
+      if (next.outerHTML === region.outerHTML) continue;
+      const at = this.doc.activeElement;
+      const fold = at.matches?.("summary") && at.closest("[data-keep]")?.dataset.keep;
+      if (region.querySelector("form") || (region.contains(at) && !fold)) continue;
+      const inside = region.contains(at);
+      const put = this.doc.importNode(next, true);
+      region.replaceWith(put);
+      if (inside) put.querySelector(`[data-keep="${CSS.escape(fold)}"] > summary`)?.focus({ preventScroll: true });
     }
     this.moved(fresh);
   }

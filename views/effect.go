@@ -13,7 +13,7 @@ type Effect struct {
 	NotKnownLed string // its first, bold words
 	Warnings    []string
 	Facts       []Fact
-	Conditions  []Condition
+	Looks       *Looks
 	Line        []Event
 	Zone        string
 	Places      []Place
@@ -35,7 +35,7 @@ type Fact struct {
 	URL   string
 }
 
-// Condition is one thing that must hold before "not taken" can be sure.
+// Condition is one thing that must hold before a person's "not taken" can be sure.
 type Condition struct {
 	Met  bool
 	Text string
@@ -48,6 +48,7 @@ type Event struct {
 	Kind   string // "plain" | "unknown" | "info" | "ok" | "danger" | "person"
 	Title  Text
 	Detail Text
+	Fold   *Fold
 }
 
 // Place is where to check.
@@ -99,7 +100,12 @@ type Verdict struct {
 	Action, Token, Version string
 	Title                  string
 	Choices                []Choice
+	Conditions             []Condition
+	Proof                  string   // how far a proof by look-ups is
+	Key                    string   // what is left of the vendor's own key
 	Others                 []Option // of "the same as"
+	Which                  []Option // records that were found: which of them it is
+	NotOurs                []Hit    // records that speak against "no"
 	Note, Reference        string
 	Result, ResultHint     string
 	NextLook               string
@@ -189,4 +195,7 @@ type Confirm struct {
 }
 
 // Hit is something that was seen and speaks against the verdict.
-type Hit struct{ Reference, Text string }
+type Hit struct {
+	Reference, Text string
+	Ticked          bool
+}

@@ -61,21 +61,6 @@ type Holder struct {
 	How           string
 }
 
-// Tools shows the policy in force.
-type Tools struct {
-	Page
-	Digest string
-	Tools  []Tool
-	Source Text
-}
-
-// Tool is what is declared of one tool.
-type Tool struct {
-	Name  Text
-	Marks []State // such as "no look-up"
-	Facts []Fact
-}
-
 // Audit is a page of the audit trail.
 type Audit struct {
 	Page
@@ -155,6 +140,7 @@ type Health struct {
 	Page
 	Lines []HealthLine
 	Gap   *GapForm
+	Files []GapForm // log files with an alarm
 }
 
 // HealthLine is one thing that is looked at.
@@ -164,8 +150,10 @@ type HealthLine struct {
 	Text  string
 }
 
-// GapForm acknowledges a log gap, or ends it.
+// GapForm acknowledges a log gap or ends it, or acknowledges that a log file was changed.
 type GapForm struct {
+	ID, Title, Question  string // ID is that of the section
+	File                 string // number of the log file, "" for the gap
 	Text, Action, Button string
 	Token, Problem       string
 	CanAct               bool

@@ -32,7 +32,7 @@ func limitBody(timeout time.Duration) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if c.Request().ContentLength > drainLimit {
-				return tooLarge()
+				return tooLarge(BodyLimit)
 			}
 			c.Set(bodyTimeoutKey, timeout)
 			return next(c)
@@ -40,17 +40,21 @@ func limitBody(timeout time.Duration) echo.MiddlewareFunc {
 	}
 }
 
-func tooLarge() *Problem {
-	return &Problem{
-		Status: http.StatusRequestEntityTooLarge,
-		Code:   "too_large",
-		Detail: "The body is larger than 16777216 bytes (16 MiB). Send result_omitted with result_size and result_digest in place of a large result.",
-		Limit:  BodyLimit,
+func tooLarge(most int64) *Problem {
+	p := &Problem{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Limit: most,
+		Detail: fmt.Sprintf("The body is larger than %d bytes (%d MiB).", most, most>>20)}
+	if most == BodyLimit {
+		p.Detail += " Send result_omitted with result_size and result_digest in place of a large result."
 	}
+	return p
 }
 
+// Body reads the body as it came, whatever its type. Refused with 413 where it is larger
+// than most bytes, which is at most [BodyLimit].
+func Body(c echo.Context, most int64) ([]byte, error) { return readBody(c, most) }
+
 // readBody reads the whole body within its limit and time.
-func readBody(c echo.Context) ([]byte, error) {
+func readBody(c echo.Context, most int64) ([]byte, error) {
 	timeout, _ := c.Get(bodyTimeoutKey).(time.Duration)
 	conn := http.NewResponseController(c.Response().Writer)
 	_ = conn.SetReadDeadline(time.Now().Add(timeout))
@@ -60,16 +64,16 @@ func readBody(c echo.Context) ([]byte, error) {
 
 	r := c.Request()
 	size := r.ContentLength
-	if size < 0 || size > BodyLimit {
+	if size < 0 || size > most {
 		size = 512
 	}
 	body := make([]byte, 0, size+1) // one more, so that EOF is met without growing
 	for {
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
-		if len(body) > BodyLimit {
+		if int64(len(body)) > most {
 			_, _ = io.CopyN(io.Discard, r.Body, drainLimit)
-			return nil, tooLarge()
+			return nil, tooLarge(most)
 		}
 		switch {
 		case errors.Is(err, io.EOF):

@@ -27,13 +27,17 @@ const DepthLimit = 256
 // that stand for no character. A string field refuses those, and U+0000, because they
 // could not be stored as sent.
 //
-// A field without omitempty in its json tag is required. No error repeats a value.
-func Decode[T any](c echo.Context) (T, error) {
+// A field without omitempty or omitzero in its json tag is required. No error repeats a
+// value.
+func Decode[T any](c echo.Context) (T, error) { return DecodeUpTo[T](c, BodyLimit) }
+
+// DecodeUpTo is [Decode] of a body of at most most bytes.
+func DecodeUpTo[T any](c echo.Context, most int64) (T, error) {
 	var v T
 	if err := wantJSON(c.Request()); err != nil {
 		return v, err
 	}
-	body, err := readBody(c)
+	body, err := readBody(c, most)
 	if err != nil {
 		return v, err
 	}

@@ -64,7 +64,7 @@ func ReadForm(c echo.Context) (*Form, error) {
 }
 
 func readLimited(c echo.Context, limit int) ([]byte, error) {
-	body, err := readBody(c)
+	body, err := readBody(c, BodyLimit)
 	if err == nil && len(body) > limit {
 		err = &Problem{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Limit: int64(limit),
 			Detail: "That is more than " + strconv.Itoa(limit>>20) + " MB."}

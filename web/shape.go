@@ -80,7 +80,7 @@ func newShape(t reflect.Type) *shape {
 				continue
 			}
 			sub := newShape(f.Type)
-			sub.filled = !strings.Contains(options, "omitempty")
+			sub.filled = !strings.Contains(options, "omit") // omitempty, or omitzero where empty says something
 			if list := f.Tag.Get("enum"); list != "" {
 				sub.enum = strings.Split(list, ",")
 			}

@@ -60,6 +60,7 @@ type bench struct {
 	account int64
 	token   string
 	base    string // URL of the server
+	pid     int    // of PostgreSQL
 	runs    atomic.Int64
 }
 
@@ -122,6 +123,11 @@ func prepare(ctx context.Context, dsn string) (*bench, func(), error) {
 		return nil, nil, err
 	}
 	b := &bench{db: db, engine: e, token: access.NewToken(access.AgentPrefix)}
+	backend, err := ceiling.Backend(ctx, db)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.pid = parent(strconv.Itoa(backend))
 	a := access.New(db)
 	if err := a.AddAgentToken(ctx, "bench", "bench", b.token, 0); err != nil {
 		return nil, nil, err
@@ -181,8 +187,7 @@ func (b *bench) together(ctx context.Context, n int, length time.Duration) error
 	hand, stop := context.WithCancel(ctx)
 	defer stop()
 	h := ceiling.NewHand(hand, b.db)
-	same := newSame(hand, b)
-	var base, kept float64
+	var base, cheapest float64
 	for _, m := range []struct {
 		name  string
 		agent func() (func() error, error)
@@ -190,37 +195,27 @@ func (b *bench) together(ctx context.Context, n int, length time.Duration) error
 		{"Hand", func() (func() error, error) {
 			return h.Agent(ctx, fmt.Sprintf("hand-%d", b.runs.Add(1)), b.arguments)
 		}},
-		{"HandSameRows", func() (func() error, error) { return same.agent(ctx) }},
 		{"Effects/inprocess", func() (func() error, error) { return b.effect(ctx) }},
 		{"Effects/http", func() (func() error, error) { return b.httpEffect(ctx) }},
 	} {
-		times, err := loop(ctx, n, length, m.agent)
+		times, processor, err := b.loop(ctx, n, length, m.agent)
 		if err != nil {
 			return err
 		}
+		cost := float64(processor.Microseconds()) / float64(len(times))
 		rate := float64(len(times)) / length.Seconds()
-		switch {
-		case base == 0:
-			base = rate
-		case kept == 0:
-			kept = rate
+		if base == 0 {
+			base, cheapest = rate, cost
 		}
-		fmt.Printf("Benchmark%s/agents=%d \t%d\t%d ns/op\t%.0f effects/s\t%.2f of-hand\t%.2f of-same-rows\t%d p50-ns\t%d p99-ns\n", m.name, n, len(times),
-			length.Nanoseconds()/int64(len(times)), rate, rate/base, of(rate, kept), median(times).Nanoseconds(), times[len(times)*99/100].Nanoseconds())
+		fmt.Printf("Benchmark%s/agents=%d \t%d\t%d ns/op\t%.0f effects/s\t%.2f of-hand\t%.0f cpu-us/op\t%.2f cpu-of-hand\t%d p50-ns\t%d p99-ns\n", m.name, n, len(times),
+			length.Nanoseconds()/int64(len(times)), rate, rate/base, cost, cheapest/cost, median(times).Nanoseconds(), times[len(times)*99/100].Nanoseconds())
 	}
 	return nil
 }
 
-// of is a ratio, 0 while there is nothing to compare with.
-func of(rate, ceiling float64) float64 {
-	if ceiling == 0 {
-		return 0
-	}
-	return rate / ceiling
-}
-
-// loop runs n agents for length and returns every call's time, sorted.
-func loop(ctx context.Context, n int, length time.Duration, agent func() (func() error, error)) ([]time.Duration, error) {
+// loop runs n agents for length and returns every call's time, sorted, and the processor
+// time that all of them took.
+func (b *bench) loop(ctx context.Context, n int, length time.Duration, agent func() (func() error, error)) ([]time.Duration, time.Duration, error) {
 	var mu sync.Mutex
 	var all []time.Duration
 	var wg sync.WaitGroup
@@ -229,10 +224,11 @@ func loop(ctx context.Context, n int, length time.Duration, agent func() (func()
 	for i := range calls {
 		f, err := agent()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		calls[i] = f
 	}
+	before := spent(b.pid)
 	end := time.Now().Add(length)
 	for _, f := range calls {
 		wg.Go(func() {
@@ -251,13 +247,14 @@ func loop(ctx context.Context, n int, length time.Duration, agent func() (func()
 		})
 	}
 	wg.Wait()
+	processor := spent(b.pid) - before
 	select {
 	case err := <-fail:
-		return nil, err
+		return nil, 0, err
 	default:
 	}
 	slices.Sort(all)
-	return all, nil
+	return all, processor, nil
 }
 
 func (b *bench) arguments(run string, i int) string {

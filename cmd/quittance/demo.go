@@ -23,7 +23,7 @@ type demoCommands struct {
 type demoCmd struct {
 	Scripted bool       `help:"Play all of it without a hand, and check every claim."`
 	Data     string     `help:"Keep the files of the hands-on demo in this folder, which is new or empty." type:"path" placeholder:"DIR"`
-	Fault    bank.Fault `help:"Play it at a bank that lies about its books: the demo must fail." enum:"none,double,forget,merge" default:"none" hidden:""`
+	Fault    bank.Fault `help:"Play it at a bank that lies about its books: the demo must fail." enum:"none,double,forget,merge,invent,deny,misstate,hasten" default:"none" hidden:""`
 }
 
 // Run plays the demo on a database of its own, whatever DATABASE_URL says.

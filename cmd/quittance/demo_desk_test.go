@@ -80,14 +80,14 @@ func (h *hand) press(action string, typed url.Values) {
 }
 
 // Everything the demo asks of a person is done here, from the link it prints to the
-// bank's answer, with the desk's own forms.
+// agent's end, with the desk's own forms.
 func TestDemoByHand(t *testing.T) {
 	t.Parallel()
 	tmp, env := demoEnv(t)
 	d := play(t, env)
 	link := d.until(`(http://127\.0\.0\.1:\d+)(/enter/\S+)`)
 	row := d.until(`Open "([^"]*)"`)[1]
-	curl := d.until(`curl -s '([^']*)'`)[1]
+	books := d.until(`grep (\S+) (\S+)\n`)
 	d.until(`open the link yourself`)
 
 	jar, _ := cookiejar.New(nil) // never fails
@@ -97,12 +97,16 @@ func TestDemoByHand(t *testing.T) {
 	if h.at != "/" || !strings.Contains(h.body, html.EscapeString(row)) {
 		t.Fatalf("the link leads to %s, and %q is not there", h.at, row)
 	}
-	for _, waits := range []string{"2026-118", "SO-3088", "NH 204", "Harbour Estates"} { // held, interrupted, and for a second person
+	for _, waits := range []string{"2026-118", "SO-3088", "NH 204", "CM-204", "Harbour Estates"} { // held, interrupted, differing, and for a second person
 		if !strings.Contains(h.body, waits) {
 			t.Errorf("%s is not in the queue", waits)
 		}
 	}
+	if strings.Contains(h.body, "GS-311") {
+		t.Error("what the bank's answer proved is in the queue")
+	}
 	for run, word := range map[string]string{
+		"ap-0120": "Taken", "ap-0121": "Not known",
 		"ap-0117": "Taken", "ap-0117-again": "Held, not started", "ap-0118-again": "Allowed", "ap-0119-again": "Cancelled",
 		"shop-refund-88": "Not known", "trip-lisbon": "Failed", "restore-staging": "In flight",
 	} {
@@ -113,16 +117,37 @@ func TestDemoByHand(t *testing.T) {
 		}
 	}
 
+	for closed, page := range map[string]string{"look_up": "GS-311", "person": "Week 48"} {
+		h.open("/?closed=" + closed)
+		for _, other := range []string{"GS-311", "Week 48"} {
+			if strings.Contains(h.body, other) != (other == page) {
+				t.Errorf("closed by %s: %s is shown wrongly", closed, other)
+			}
+		}
+	}
+	h.open("/")
+	h.follow("Pay Copper Mill CM-204: 856.00 USD")
+	if !strings.Contains(h.body, "its amount, currency or recipient differs") || !strings.Contains(h.body, "865.00") {
+		t.Errorf("the page does not show that the bank has another amount:\n%s", h.body)
+	}
+
 	h.open("/")
 	h.follow(row)
 	effect := h.at
-	h.read(h.Get(curl))
-	paid := regexp.MustCompile(`"id": ?"([^"]*)"`).FindStringSubmatch(h.body)
-	if paid == nil {
-		t.Fatalf("the bank names no payment: %s", h.body)
+	if !strings.Contains(h.body, "not final") {
+		t.Errorf("the page does not show what the bank said:\n%s", h.body)
 	}
-	h.open(effect)
-	h.press(effect+"/review", url.Values{"verdict": {client.VerdictTaken}, "note": {"The bank shows it."}, "reference": {paid[1]}})
+	text, err := os.ReadFile(books[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	paid := regexp.MustCompile(`"id":"([^"]*)","reference":"` + books[1] + `"`).FindStringSubmatch(string(text))
+	if paid == nil {
+		t.Fatalf("the bank's ledger names no payment: %s", text)
+	}
+	h.press(effect+"/review", url.Values{
+		"verdict": {client.VerdictTaken}, "note": {"It is in the bank's ledger."}, "reference": {paid[1]}, "result": {`{"payment_id":"` + paid[1] + `"}`},
+	})
 	h.press(effect+"/decision", nil)
 
 	d.until(`agent: \{"event":"started","turn":1\}`)

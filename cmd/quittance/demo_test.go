@@ -75,8 +75,10 @@ func TestDemoScripted(t *testing.T) {
 	for _, want := range []string{
 		"1. Without Quittance", "✓ The bank's ledger: 2 payments for INV-9, 8,400.00 USD in all",
 		"2. With Quittance", "answered from the record: pay_1", "The run is finished", "✓ The bank's ledger: one payment",
-		"3. The case no program can decide", "refused", "whether the payment was made is unknown", "✓ The bank's ledger: one payment",
-		"decides: taken, reference pay_1", "goes on after turn 1", "The run is finished", "✓ The bank's ledger: one payment",
+		"3. The case that the bank settles", "✓ The bank's answer is a proof. The run may go on, and no person was asked.",
+		"goes on after turn 1", "with the bank's answer", "The run is finished", "✓ The bank's ledger: one payment",
+		"4. The case no program can decide", "refused", "whether the payment was made is unknown", "✓ The bank's ledger: one payment",
+		"It was found, but it is not final.", "That proves nothing, and a person has to decide", "decides: taken, reference pay_1", "goes on after turn 1", "The run is finished", "✓ The bank's ledger: one payment",
 		"All of it held.",
 	} {
 		_, after, found := strings.Cut(rest, want)
@@ -94,18 +96,22 @@ func TestDemoScripted(t *testing.T) {
 // A claim that no bank could break would prove nothing.
 func TestDemoNoticesABankThatLies(t *testing.T) {
 	t.Parallel()
+	const books, proof = "The bank's ledger", "The bank's answer is a proof"
 	s := openStage(t, demo.Policy)
 	for _, c := range []struct {
 		part  int
 		fault bank.Fault
+		claim string // the first that does not hold
 	}{
-		{1, bank.Double}, {1, bank.Forget}, {1, bank.Merge},
-		{2, bank.Double}, {2, bank.Forget},
-		{3, bank.Double}, {3, bank.Forget},
+		{1, bank.Double, books}, {1, bank.Forget, books}, {1, bank.Merge, books},
+		{2, bank.Double, books}, {2, bank.Forget, books},
+		{3, bank.Double, proof}, {3, bank.Forget, proof}, {3, bank.Deny, proof}, {3, bank.Misstate, proof}, {3, bank.Invent, books},
+		{4, bank.Double, books}, {4, bank.Forget, books}, {4, bank.Deny, books},
+		{4, bank.Hasten, ""}, // the look-up closes it before the refused start, or after
 	} {
 		t.Run(fmt.Sprintf("part %d, %s", c.part, c.fault), func(t *testing.T) {
 			t.Parallel()
-			notHeld(t, s.Play(t.Context(), c.part, c.fault), "The bank's ledger")
+			notHeld(t, s.Play(t.Context(), c.part, c.fault), c.claim)
 		})
 	}
 }
@@ -114,7 +120,7 @@ func TestDemoNoticesABankThatLies(t *testing.T) {
 func TestDemoNoticesThatNothingIsGuarded(t *testing.T) {
 	t.Parallel()
 	s := openStage(t, slices.Concat(demo.Policy, []byte("    effect: none\n")))
-	for part := 2; part <= 3; part++ {
+	for part := 2; part <= 4; part++ {
 		t.Run(fmt.Sprintf("part %d", part), func(t *testing.T) {
 			t.Parallel()
 			notHeld(t, s.Play(t.Context(), part, bank.NoFault), "")

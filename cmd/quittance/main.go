@@ -23,9 +23,11 @@ type cli struct {
 	Migrate migrateCmd `cmd:"" help:"Bring the database's schema up to this program's version."`
 	Token   tokenCmd   `cmd:"" help:"Work on tokens."`
 	People  peopleCmd  `cmd:"" help:"Work on people and their roles."`
+	Log     logCmd     `cmd:"" help:"Work with log files that agents keep."`
 	Policy  policyCmd  `cmd:"" help:"Work on policy files."`
 	Work    workCmd    `cmd:"" help:"Start an agent's command for each run that is ready."`
 	Observe observeCmd `cmd:"" help:"See what enforcing would have done with calls that were only observed."`
+	Lookup  lookupCmd  `cmd:"" help:"Work on look-ups."`
 	Version versionCmd `cmd:"" help:"Say which version this is."`
 	demoCommands
 }
@@ -41,6 +43,8 @@ const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
+	// exitUnclean is a log file that was read and holds what could not be used.
+	exitUnclean = 3
 )
 
 // oneWish is how long further signals say the same as the first: whoever ends a
@@ -88,12 +92,16 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	k.BindTo(ctx, (*context.Context)(nil))
 	err = k.Run(log, environmentOf(getenv), output{stdout})
 	var usage *usageError
+	var unclean *uncleanError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &usage):
 		fmt.Fprintln(stderr, "quittance:", err)
 		return exitUsage
+	case errors.As(err, &unclean):
+		fmt.Fprintln(stderr, "quittance:", err)
+		return exitUnclean
 	default:
 		fmt.Fprintln(stderr, "quittance:", err)
 		return exitFailed
@@ -104,5 +112,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
+
+// uncleanError is work that was done on what is not whole.
+type uncleanError struct{ text string }
+
+func (e *uncleanError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }

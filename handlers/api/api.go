@@ -7,6 +7,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"time"
 
@@ -31,6 +32,8 @@ type Engine interface {
 	Checkpoint(ctx context.Context, account int64, runID string) (effects.Checkpoint, error)
 
 	Effect(ctx context.Context, account int64, effectID string) (effects.EffectView, error)
+	Looks(ctx context.Context, effectID string) (effects.LooksView, error)
+	LookNow(ctx context.Context, effectID string) (soon bool, err error)
 	Queue(ctx context.Context, q effects.QueueQuery) (effects.QueuePage, error)
 	Decide(ctx context.Context, p effects.Person, list []effects.Decide) ([]effects.DecideResult, error)
 	Undo(ctx context.Context, p effects.Person, u effects.Undo) (effects.DecideAnswer, error)
@@ -38,6 +41,9 @@ type Engine interface {
 
 	ObserveReport(ctx context.Context, q effects.ObserveQuery) ([]effects.ObservedTool, error)
 	ObservedCalls(ctx context.Context, q effects.ObserveQuery) (list []effects.ObservedCall, next string, err error)
+	ClaimLookups(ctx context.Context, c effects.ClaimLookups) ([]effects.LookupQuestion, error)
+	AnswerLookup(ctx context.Context, account int64, id string, brought []byte) (effects.LookupVerdict, error)
+	Receive(ctx context.Context, inbox string, h http.Header, body []byte) (effects.Received, error)
 
 	Gap(ctx context.Context) (*effects.GapView, error)
 	AcknowledgeGap(ctx context.Context, p effects.Person, note string) error

@@ -120,21 +120,25 @@ func (a *API) undo(c echo.Context, who identity) error {
 	return web.JSON(c, http.StatusOK, changedWire(answer))
 }
 
-// lookUp has nobody to ask yet: no tool can have a look-up.
+// lookUp asks the downstream out of turn; its answer is read with the effect.
 func (a *API) lookUp(c echo.Context, _ identity) error {
 	id, err := web.Param(c, "effect_id")
 	if err != nil {
 		return err
 	}
-	// An effect that does not exist is told apart first.
+	soon, err := a.engine.LookNow(c.Request().Context(), id)
+	if err != nil {
+		return a.refused(err)
+	}
 	v, err := a.engine.Effect(c.Request().Context(), 0, id)
 	if err != nil {
 		return a.refused(err)
 	}
-	return a.refused(&effects.Refusal{
-		Code: effects.CodeNoLookup, EffectID: v.EffectID, State: v.State, Version: v.Version,
-		Detail: "The tool " + v.Tool + " has no look-up: a person must find out.",
-	})
+	out := client.EffectChanged{EffectID: v.EffectID, State: v.State, Version: v.Version, LookUp: client.LookUpDue, LogPosition: v.LogPosition}
+	if !soon {
+		out.LookUp = client.LookUpUnderWay
+	}
+	return web.JSON(c, http.StatusOK, out)
 }
 
 func decideOp(id string, in client.DecisionRequest) effects.Decide {

@@ -93,15 +93,24 @@ func TestDecisionAnswers(t *testing.T) {
 	}
 }
 
-func TestLookUpIsNotBuiltYet(t *testing.T) {
+func TestLookUpAsksNow(t *testing.T) {
 	t.Parallel()
-	url := serve(t, &stub{effect: effects.EffectView{EffectID: "e", Tool: "pay", State: "interrupted", Version: 2}})
-	got := call(t, "operator", "POST", url+"/v1/effects/e/lookup", "")
-	if got.status != 501 || !strings.Contains(got.body, client.CodeNoLookup) {
-		t.Errorf("%d %s", got.status, got.body)
+	effect := effects.EffectView{EffectID: "e", Tool: "pay", State: "interrupted", Version: 2}
+	for _, underWay := range []bool{false, true} {
+		url := serve(t, &stub{effect: effect, underWay: underWay})
+		got := call(t, "operator", "POST", url+"/v1/effects/e/lookup", "")
+		want := map[bool]string{false: `"look_up":"due"`, true: `"look_up":"under_way"`}[underWay]
+		if got.status != 200 || !strings.Contains(got.body, want) || !strings.Contains(got.body, `"version":2`) {
+			t.Errorf("%d %s", got.status, got.body)
+		}
 	}
-	missing := serve(t, &stub{refusal: &effects.Refusal{Code: effects.CodeNotFound}})
-	if got := call(t, "operator", "POST", missing+"/v1/effects/e/lookup", ""); got.status != 404 {
-		t.Errorf("an effect that does not exist: %d", got.status)
+	for code, want := range map[effects.Code]int{effects.CodeNotFound: 404, effects.CodeNoLookup: 501} {
+		url := serve(t, &stub{refusal: &effects.Refusal{Code: code}})
+		if got := call(t, "operator", "POST", url+"/v1/effects/e/lookup", ""); got.status != want {
+			t.Errorf("%s: %d", code, got.status)
+		}
+	}
+	if got := call(t, "viewer", "POST", serve(t, &stub{effect: effect})+"/v1/effects/e/lookup", ""); got.status != 403 {
+		t.Errorf("a viewer: %d", got.status)
 	}
 }

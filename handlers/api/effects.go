@@ -87,7 +87,13 @@ func (a *API) getEffect(c echo.Context, who identity) error {
 	if err != nil {
 		return a.refused(err)
 	}
-	return web.JSON(c, http.StatusOK, effectWire(v))
+	looks, err := a.engine.Looks(c.Request().Context(), v.EffectID)
+	if err != nil {
+		return a.refused(err)
+	}
+	out := effectWire(v)
+	looksWire(looks, &out)
+	return web.JSON(c, http.StatusOK, out)
 }
 
 // beginOp leaves the arguments to the engine, which says what they may hold: also

@@ -49,8 +49,8 @@ func (l *live) operations() (list []operation) {
 	for path, methods := range doc.Paths {
 		for method, o := range methods {
 			body, ok := o.RequestBody.Content["application/json"]
-			if !ok {
-				continue
+			if !ok || strings.HasPrefix(path, "/v1/inbox/") {
+				continue // an event's form is its sender's; TestEventsOverHTTPThatAreRefused
 			}
 			op := operation{method: strings.ToUpper(method), path: path, token: agentToken, fields: map[string]string{}}
 			for name, value := range map[string]string{"run_id": "r", "effect_id": "0199a0b0-0000-7000-8000-000000000000", "turn": "1"} {

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +15,13 @@ import (
 
 	"quittance/client"
 	"quittance/handlers/api"
+	"quittance/ledger"
 	"quittance/ledger/ledgertest"
 	"quittance/reconcile/access"
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
 	"quittance/reconcile/policy"
+	"quittance/reconcile/policy/read"
 	"quittance/reconcile/wake"
 	"quittance/web"
 )
@@ -47,10 +50,18 @@ tools:
 type live struct {
 	t        *testing.T
 	url      string
+	db       *ledger.DB
 	access   *access.Service
 	agent    *client.Client
 	operator *client.Client
 	second   *client.Client
+}
+
+// liveSecrets are what the policies of these tests name.
+var liveSecrets = map[string]string{
+	"BANK_OLD": "whsec_" + base64.StdEncoding.EncodeToString([]byte("old-secret-of-the-bank")),
+	"BANK_NEW": "whsec_" + base64.StdEncoding.EncodeToString([]byte("new-secret-of-the-bank")),
+	"STRIPE":   "secret-of-stripe",
 }
 
 const (
@@ -62,12 +73,19 @@ const (
 // start starts it; changes are to how it logs and how long it waits for a body.
 func start(t *testing.T, changes ...func(*web.Options)) *live {
 	t.Helper()
+	return startUnder(t, livePolicy, changes...)
+}
+
+// startUnder is start with another policy.
+func startUnder(t *testing.T, source string, changes ...func(*web.Options)) *live {
+	t.Helper()
 	options := web.Options{Log: slog.New(slog.DiscardHandler)}
 	for _, change := range changes {
 		change(&options)
 	}
 	db := ledgertest.New(t)
-	p, mistakes := policy.Load("quittance.yaml", []byte(livePolicy))
+	in := read.Surroundings{Getenv: func(name string) (string, bool) { v, ok := liveSecrets[name]; return v, ok }}
+	p, mistakes := policy.LoadIn(in, "quittance.yaml", []byte(source))
 	if p == nil {
 		t.Fatal(mistakes)
 	}
@@ -75,7 +93,7 @@ func start(t *testing.T, changes ...func(*web.Options)) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &live{t: t, access: access.New(db)}
+	l := &live{t: t, db: db, access: access.New(db)}
 	must(t, l.access.AddAgentToken(t.Context(), "acme", "test", agentToken, 0))
 	for name, token := range map[string]string{"Petra": operatorToken, "Quentin": secondToken} {
 		id, err := l.access.AddPerson(t.Context(), name, "", []string{"operator", "approver"})

@@ -81,6 +81,6 @@ func (a *API) queueWire(q effects.QueueItem) client.QueueItem {
 		State: q.State, Why: q.Why, Version: q.Version, Summary: q.Summary, BusinessKey: q.BusinessKey,
 		Amount: amountWire(q.Amount), WaitingSince: moment(q.WaitingSince), WaitingFor: int64(q.Waiting.Seconds()), Overdue: q.Overdue,
 		Attempts: q.Attempts, Refused: q.Refused, Contradicted: q.Contradicted, SecondWaits: q.SecondWaits, Confirm: q.Confirm,
-		Known: q.Known, URL: a.effectURL(q.EffectID),
+		Known: q.Known, ProvableFrom: momentOrNil(q.Provable), URL: a.effectURL(q.EffectID),
 	}
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -35,12 +36,13 @@ type parameter struct {
 // maxWait is the longest a long poll is held. The client asks again.
 const maxWait = time.Minute
 
+// claimLookupsPath is a long poll whose wait stands in its body.
+const claimLookupsPath = "/v1/lookups/claim"
+
 // timeout leaves a long poll its wait.
 func (r route) timeout() time.Duration {
-	for _, q := range r.query {
-		if q.name == "wait" {
-			return maxWait + web.DefaultTimeout
-		}
+	if r.path == claimLookupsPath || slices.ContainsFunc(r.query, func(q parameter) bool { return q.name == "wait" }) {
+		return maxWait + web.DefaultTimeout
 	}
 	return web.DefaultTimeout
 }
@@ -103,6 +105,14 @@ var routes = []route{
 		client.Batch{}, answers{200: client.BatchAnswers{}}, (*API).batch},
 	{http.MethodGet, "/v1/effects/:effect_id", agentOrReader, "Read everything that is known about an effect", nil,
 		nil, answers{200: client.EffectView{}}, (*API).getEffect},
+
+	// What is told instead of asked.
+	{http.MethodPost, claimLookupsPath, agent, "Take questions that workers of a pool answer", nil,
+		client.ClaimLookups{}, answers{200: client.LookupQuestions{}}, (*API).claimLookups},
+	{http.MethodPost, "/v1/lookups/:lookup_id/answer", agent, "Say what was seen, which is judged here", nil,
+		client.LookupAnswer{}, answers{200: client.LookupVerdict{}}, (*API).answerLookup},
+	{http.MethodPost, "/v1/inbox/:name", anyone, "Receive an event that its sender signed", nil,
+		map[string]any{}, answers{200: client.InboxAnswer{}}, (*API).receive},
 
 	// People.
 	{http.MethodGet, "/v1/queue", reader, "What waits for a decision", queueFilters,

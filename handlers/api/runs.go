@@ -59,21 +59,13 @@ func (a *API) getRun(c echo.Context, who identity) error {
 	if err != nil {
 		return err
 	}
-	wait, err := waitOf(c.QueryParam("wait"))
+	wait, err := waitOf(c.QueryParam("wait"), "?wait")
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	waiting, cancel := context.WithCancel(ctx)
+	waiting, cancel := untilStopping(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-web.Stopping(ctx):
-			cancel()
-		case <-waiting.Done():
-		}
-	}()
-
 	v, err := a.engine.Run(waiting, who.account(), runID, wait)
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
 		v, err = a.engine.Run(ctx, who.account(), runID, 0)
@@ -82,6 +74,19 @@ func (a *API) getRun(c echo.Context, who identity) error {
 		return a.refused(err)
 	}
 	return web.JSON(c, http.StatusOK, a.runWire(v))
+}
+
+// untilStopping ends with ctx, and when the server begins to stop.
+func untilStopping(ctx context.Context) (context.Context, context.CancelFunc) {
+	waiting, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-web.Stopping(ctx):
+			cancel()
+		case <-waiting.Done():
+		}
+	}()
+	return waiting, cancel
 }
 
 // leaseCall parses what heartbeat and release have in common.
@@ -179,13 +184,13 @@ func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
 // waitOf reads how long to wait; more than maxWait is cut to it, because the caller
 // asks again anyway.
-func waitOf(text string) (time.Duration, error) {
+func waitOf(text, pointer string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, web.Invalid(web.FieldError{Pointer: "?wait", Detail: "must be a time such as 30s"})
+		return 0, web.Invalid(web.FieldError{Pointer: pointer, Detail: "must be a time such as 30s"})
 	}
 	return min(d, maxWait), nil
 }

@@ -66,12 +66,12 @@ func TestCheckpointKeepsItsBytesAndGivesThePosition(t *testing.T) {
 func TestWaitIsReadAndBounded(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{"": 0, "30s": 30 * time.Second, "250ms": 250 * time.Millisecond, "5h": maxWait} {
-		if got, err := waitOf(text); err != nil || got != want {
+		if got, err := waitOf(text, "?wait"); err != nil || got != want {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"30", "-1s", "soon"} {
-		if _, err := waitOf(text); err == nil {
+		if _, err := waitOf(text, "?wait"); err == nil {
 			t.Errorf("%q is taken", text)
 		}
 	}

@@ -38,7 +38,13 @@ type stub struct {
 	effect    effects.EffectView
 	page      effects.QueuePage
 	lease     *effects.Lease
+	looks     effects.LooksView
+	underWay  bool
 }
+
+func (s *stub) Looks(context.Context, string) (effects.LooksView, error) { return s.looks, s.refusal }
+
+func (s *stub) LookNow(context.Context, string) (bool, error) { return !s.underWay, s.refusal }
 
 func (s *stub) Apply(_ context.Context, ops []effects.Op) ([]effects.Answer, error) {
 	s.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"quittance/reconcile/effects"
 	"quittance/views"
 	"quittance/web"
@@ -32,6 +34,42 @@ func (d *Desk) acknowledge(r *request) error {
 		}
 		return d.one(r, effects.Decide{EffectID: id, Verdict: effects.VerdictAcknowledge, Recovery: recovery == "yes"})
 	})
+}
+
+// lookIfStale asks the downstream of an effect whose page is opened, where the last answer
+// is old. Of an effect that does not exist the page tells.
+func (d *Desk) lookIfStale(r *request) error {
+	id, err := uuid.Parse(r.Param("id"))
+	if err != nil {
+		return nil
+	}
+	return d.engine.LookIfStale(r.ctx(), id.String())
+}
+
+// checkNow asks the downstream at once. What was typed on the page is kept.
+func (d *Desk) checkNow(r *request) error {
+	s, err := d.subject(r)
+	if err != nil {
+		return err
+	}
+	if t := draftOf(r.form); t.Verdict+t.Note+t.Reference+t.Result+t.SameAs+t.NextLook != "" {
+		if err := d.keepThis(r, s.EffectID, t); err != nil {
+			return err
+		}
+	}
+	soon, err := d.engine.LookNow(r.ctx(), s.EffectID)
+	if err != nil {
+		return err
+	}
+	row := r.by().Row(r.route.action, "effect:"+s.EffectID)
+	word := "asked"
+	if !soon {
+		word, row.Note = "asking", "a question was under way already"
+	}
+	if err := d.access.Record(r.ctx(), row); err != nil {
+		return err
+	}
+	return web.Redirect(r.Context, effectURL(s.EffectID)+"?done="+word+"#says")
 }
 
 // one records a single act with the form's note and version.

@@ -33,6 +33,10 @@ func (w *world) changes() map[string]func() answer {
 	}
 	onEffect := func(name string, id string, form url.Values) answer {
 		form.Set("version", version(id))
+		if name == "lookup" { // its button belongs to the verdict form
+			form.Set("form", ada.get("/effects/"+id).token(w.t, "/effects/"+id+"/review"))
+			return ada.send("/effects/"+id+"/lookup", form)
+		}
 		return post(ada, "/effects/"+id, "/effects/"+id+"/"+name, form)
 	}
 	person := func(name string, form url.Values) func() answer {
@@ -70,6 +74,15 @@ func (w *world) changes() map[string]func() answer {
 			id := effect()
 			_, form := ada.toConfirm(id, verdict("taken", "seen"))
 			return ada.send("/effects/"+id+"/decision", form)
+		},
+		"/effects/:id/lookup": func() answer {
+			id := w.interrupted("run-change-look", "wire", wire("CHANGE-1", 100))
+			w.looked(id, 1)
+			return onEffect("lookup", id, url.Values{})
+		},
+		"/tools/lookup": func() answer {
+			form := url.Values{"tool": {"wire"}, "key": {"CHANGE-1"}, "form": {ada.get("/tools").token(w.t, "/tools/lookup#try")}}
+			return ada.send("/tools/lookup", form)
 		},
 		"/effects/:id/undo": func() answer {
 			id := effect()
@@ -115,6 +128,10 @@ func (w *world) changes() map[string]func() answer {
 			return post(ada, "/health", "/health/gap/acknowledge", url.Values{"note": {"restored"}})
 		},
 		"/health/gap/end": func() answer { return post(ada, "/health", "/health/gap/end", url.Values{"note": {"looked"}}) },
+		"/health/file/acknowledge": func() answer {
+			id := w.changedFile("/var/agent/effects.jsonl")
+			return post(ada, "/health", "/health/file/acknowledge", url.Values{"file": {fmt.Sprint(id)}, "note": {"restored by hand"}})
+		},
 		"/people": func() answer {
 			return post(ada, "/people", "/people", url.Values{"name": {"Nils"}, "email": {"nils@example.com"}})
 		},

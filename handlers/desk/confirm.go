@@ -3,6 +3,8 @@ package desk
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 
 	store "quittance/ledger/effects"
 	"quittance/reconcile/effects"
@@ -43,7 +45,9 @@ func (d *Desk) toConfirm(r *request, s subject) (draft, bool) {
 	case s.State != "interrupted" && s.State != "held":
 		return draft{}, false
 	}
-	return *s.draft, true
+	t := *s.draft
+	t.Reference, _ = t.chosen(which(r.clock, s))
+	return t, true
 }
 
 func (d *Desk) proposedSameAs(ctx context.Context, s subject) string {
@@ -71,7 +75,12 @@ func (d *Desk) showConfirm(r *request, status int, s subject, t draft, problem s
 		Page: page, Back: effectURL(s.EffectID), What: show(s.Summary, 2000, false), Amount: amount(s.Amount),
 		Statement: capital(verdictText(t.Verdict)) + ".", Danger: t.Verdict == "not_taken" || t.Verdict == "allow",
 		Action: effectURL(s.EffectID) + "/decision", Token: r.session.FormToken(), Note: note(t.Note), Reference: line(t.Reference), Problem: problem,
-		Hits: hits(s, t.Verdict), Button: "Record this verdict",
+		Hits: hits(r.clock, s, t.Verdict), Button: "Record this verdict",
+	}
+	if !r.asked("second") && !r.asked("still") { // whoever confirms looks for themselves
+		for i := range c.Hits {
+			c.Hits[i].Ticked = slices.Contains(t.NotOurs, c.Hits[i].Reference)
+		}
 	}
 	for _, f := range []struct{ name, value string }{
 		{"version", whole(t.Version)}, {"verdict", t.Verdict}, {"reference", t.Reference}, {"same_as", t.SameAs},
@@ -118,7 +127,16 @@ func (d *Desk) willHappen(r *request, s subject, t draft) []string {
 	if text := d.holdOf(s, v, r.now); text != "" {
 		list = append(list, text)
 	}
+	if v == effects.VerdictTaken && t.Result != "" && t.Result == string(s.tool.ResultExample()) {
+		list = append(list, "The agent is given the policy's example, word for word. Go back and put the real values in, unless they are these.")
+	}
 	if (v == effects.VerdictNotTaken || v == effects.VerdictStop) && len(s.Attempts) > 0 {
+		if !s.Blind {
+			list = append(list, "The downstream is asked once more before agents see it. Whatever is found then, and not named here as somebody else's, opens it again.")
+		}
+		if v == effects.VerdictNotTaken {
+			list = append(list, keyLife(r, s))
+		}
 		if s.Moment.After(r.now) {
 			list = append(list, "It is early: what was sent may still land until "+r.at(s.Moment).Text+". The verdict waits until then, and has to be confirmed once more.")
 		}
@@ -129,12 +147,19 @@ func (d *Desk) willHappen(r *request, s subject, t draft) []string {
 	return append(list, "Run "+cutText(s.RunID, nameShown)+" goes on when nothing else keeps it paused.")
 }
 
-// hits are what was seen of an effect that somebody is about to call not taken.
-func hits(s subject, verdict string) (list []views.Hit) {
+// hits are what was seen of an effect that somebody is about to call not taken: the
+// records that look-ups showed, and what was reported otherwise.
+func hits(c clock, s subject, verdict string) (list []views.Hit) {
 	if verdict != "not_taken" && verdict != "stop" {
 		return nil
 	}
 	seen := map[string]bool{}
+	for _, x := range s.looks.Records() {
+		seen[x.Name()] = true
+		if x.Speaks() {
+			list = append(list, views.Hit{Reference: x.Name(), Text: cutText(recordWords(c, x), lineLimit)})
+		}
+	}
 	for _, e := range s.Evidence {
 		if e.Verdict != "taken" && (e.Source != "look_up" || e.Reference == "") || e.Source == "person" {
 			continue
@@ -143,10 +168,47 @@ func hits(s subject, verdict string) (list []views.Hit) {
 		if ref == "" {
 			ref = "what was reported at " + iso(e.At)
 		}
-		if !seen[ref] {
+		if !seen[ref] && !slices.Contains(s.looks.NotOurs, ref) {
 			seen[ref] = true
 			list = append(list, views.Hit{Reference: ref, Text: cutText(e.Seen, lineLimit)})
 		}
 	}
 	return list
+}
+
+// noRecord says that "taken" means none of the records that were found.
+const noRecord = "none"
+
+// which are the records that "taken" may mean, none chosen beforehand.
+func which(c clock, s subject) (list []views.Option) {
+	for _, x := range speaking(s.looks) {
+		if x.Reference != "" {
+			list = append(list, views.Option{Value: "is " + x.Reference, Label: cutText(recordWords(c, x), lineLimit)})
+		}
+	}
+	if len(list) > 0 {
+		list = append(list, views.Option{Value: noRecord, Label: "None of these; the note says what it is"})
+	}
+	return list
+}
+
+// chosen is the reference that a draft names, typed or chosen; problem where it is not said,
+// or said twice.
+func (t draft) chosen(options []views.Option) (reference, problem string) {
+	if t.Verdict != string(effects.VerdictTaken) {
+		return "", ""
+	}
+	picked, isRecord := strings.CutPrefix(t.Record, "is ")
+	switch {
+	case len(options) == 0:
+		return t.Reference, ""
+	case isRecord && slices.ContainsFunc(options, func(o views.Option) bool { return o.Value == t.Record }):
+		if t.Reference != "" && t.Reference != picked {
+			return "", "You chose one record and typed the reference of another. Say which it is."
+		}
+		return picked, ""
+	case t.Record == noRecord || t.Reference != "":
+		return t.Reference, ""
+	}
+	return "", "Records were found. Say which of them it is, or that it is none of them."
 }

@@ -22,6 +22,9 @@ type draft struct {
 	Result    string `json:"result,omitempty"`
 	SameAs    string `json:"same_as,omitempty"`
 	NextLook  string `json:"next_look,omitempty"`
+	// Record is the record that was found which "taken" means, [noRecord] for none of them.
+	Record  string   `json:"record,omitempty"`
+	NotOurs []string `json:"not_ours,omitempty"`
 
 	savedAt time.Time
 }
@@ -30,6 +33,7 @@ func draftOf(f *web.Form) draft {
 	return draft{
 		Version: f.Whole("version"), Verdict: f.Text("verdict"), Note: f.Text("note"), Reference: f.Text("reference"),
 		Result: f.Text("result"), SameAs: f.Text("same_as"), NextLook: f.Text("next_look"),
+		Record: f.Text("record"), NotOurs: f.All("not_ours"),
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 // subject is an effect as its pages need it.
 type subject struct {
 	effects.EffectView
+	looks effects.LooksView
 	run   int64
 	tool  *policy.Tool
 	args  *canon.Value // nil when they cannot be parsed any more
@@ -36,6 +37,9 @@ func (d *Desk) subject(r *request) (s subject, err error) {
 	if s.EffectView, err = d.engine.Effect(r.ctx(), 0, id); err != nil {
 		return s, err
 	}
+	if s.looks, err = d.engine.Looks(r.ctx(), s.EffectID); err != nil {
+		return s, err
+	}
 	s.tool = d.engine.Policy().Tool(s.Tool)
 	if s.args, err = canon.ParseObject(s.Arguments); err != nil {
 		s.args = nil // stored under older rules: it is shown as text all the same
@@ -48,6 +52,11 @@ func (d *Desk) subject(r *request) (s subject, err error) {
 }
 
 func (d *Desk) effect(r *request) error {
+	if r.Request().Header.Get("X-Live") == "" { // a person opened it, and not the page itself
+		if err := d.lookIfStale(r); err != nil {
+			return err
+		}
+	}
 	s, err := d.subject(r)
 	if err != nil {
 		return err
@@ -87,9 +96,7 @@ func (d *Desk) showEffect(r *request, status int, s subject, p problems) error {
 		FileToken: r.session.FormToken(), FileURL: effectURL(s.EffectID) + "/files",
 	}
 	e.NotKnownLed, e.NotKnown = notKnown(r, s)
-	if s.State == "interrupted" {
-		e.Conditions = conditions(r, s)
-	}
+	e.Looks = d.looksPanel(r, s)
 	if s.args != nil {
 		for _, place := range s.tool.WhereToCheck(s.args) {
 			e.Places = append(e.Places, views.Place{Text: show(place.Text, 500, false), URL: place.URL})
@@ -128,7 +135,7 @@ func (d *Desk) line(ctx context.Context, r *request, s subject) ([]views.Event, 
 	if err != nil {
 		return nil, err
 	}
-	return history(r, s.EffectView, log, run), nil
+	return history(r, s.EffectView, s.looks, log, run), nil
 }
 
 // contradicted tells whether an incident is open.
@@ -190,10 +197,7 @@ func notKnown(r *request, s subject) (led, text string) {
 			a := s.Attempts[n-1]
 			text = fmt.Sprintf("The intent was recorded at %s. %s stopped answering before it could say how it went.", r.at(a.BegunAt).Text, orSomebody(a.Worker))
 		}
-		text += " The run is paused and will not go on by itself."
-		if s.Blind {
-			text += " This tool has no look-up: only a person can find out."
-		}
+		text += whoFindsOut(r, s)
 	case "held":
 		led = "It has not started."
 		text = "Another effect has the same business key, so it may be the same action a second time. A person says whether it is."
@@ -204,6 +208,21 @@ func notKnown(r *request, s subject) (led, text string) {
 		led, text = "An attempt is under way.", "Its worker has until "+r.at(lastDeadline(s)).Text+" to send it and to say how it went."
 	}
 	return led, text
+}
+
+// whoFindsOut says what an effect waits for whose outcome nobody knows.
+func whoFindsOut(r *request, s subject) string {
+	if s.Blind {
+		return " The run is paused and will not go on by itself. This tool has no look-up: only a person can find out."
+	}
+	text := " The run is paused until the downstream proves it, or a person decides."
+	if !s.looks.EndedAt.IsZero() {
+		text = " The run is paused until a person finds out: look-ups ended without proof."
+	}
+	if l := s.looks.Last(); l != nil {
+		text += " The downstream, asked at " + r.at(l.AskedAt).Text + ": " + l.Says() + "."
+	}
+	return text
 }
 
 func lastDeadline(s subject) time.Time {

@@ -53,12 +53,24 @@ func (d *Desk) showHealth(r *request, status int, problem string) error {
 	}
 	if gap != nil {
 		v.Gap = gapForm(r, *gap, problem)
+		problem = ""
+	}
+	files, err := d.engine.Logs(r.ctx())
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		v.Lines = append(v.Lines, logLine(r, f))
+		if f.Alarm != nil {
+			v.Files = append(v.Files, logForm(r, f, problem))
+			problem = ""
+		}
 	}
 	return web.Render(r.Context, status, views.HealthPage(v))
 }
 
 func gapForm(r *request, g effects.GapView, problem string) *views.GapForm {
-	f := &views.GapForm{Token: r.session.FormToken(), Problem: problem, CanAct: r.may(admin)}
+	f := &views.GapForm{ID: "gap-title", Title: "Log gap", Question: "What happened to the database?", Token: r.session.FormToken(), Problem: problem, CanAct: r.may(admin)}
 	if g.AcknowledgedAt.IsZero() {
 		f.Action, f.Button = "/health/gap/acknowledge", "Acknowledge: treat everything open as not known"
 		f.Text = "This database does not hold an event that it once confirmed (" + g.FoundBy + ", " + r.at(g.FoundAt).Text + "). Nothing is released. Acknowledging makes every open effect not known, so that each is looked at."
@@ -70,31 +82,21 @@ func gapForm(r *request, g effects.GapView, problem string) *views.GapForm {
 }
 
 func (d *Desk) acknowledgeGap(r *request) error {
-	return d.onGap(r, "gap.acknowledge", func(note string) error { return d.engine.AcknowledgeGap(r.ctx(), r.person(), note) })
+	return d.onGap(r, func(note string) error { return d.engine.AcknowledgeGap(r.ctx(), r.person(), note) })
 }
 
 func (d *Desk) endGap(r *request) error {
-	return d.onGap(r, "gap.end", func(note string) error {
-		if note == "" {
-			return &effects.Refusal{Code: effects.CodeNoteMissing, Detail: "Ending a gap says what was looked at."}
-		}
-		return d.engine.EndGap(r.ctx(), r.person(), note)
-	})
+	return d.onGap(r, func(note string) error { return d.engine.EndGap(r.ctx(), r.person(), note) })
 }
 
-// onGap acts on the log gap. Its own table is the record; the trail's line follows it.
-func (d *Desk) onGap(r *request, action string, f func(note string) error) error {
+// onGap acts on the log gap. The database writes the trail's line with it.
+func (d *Desk) onGap(r *request, f func(note string) error) error {
 	err := f(r.form.Text("note"))
 	if refusal, ok := errors.AsType[*effects.Refusal](err); ok {
 		d.audit(r, string(refusal.Code))
 		return d.showHealth(r, http.StatusConflict, refusal.Detail)
 	}
 	if err != nil {
-		return err
-	}
-	row := r.by().Row(action, "")
-	row.Note = r.form.Text("note")
-	if err := d.access.Record(r.ctx(), row); err != nil {
 		return err
 	}
 	return web.Redirect(r.Context, "/health?done=changed")

@@ -19,28 +19,32 @@ type told struct {
 	kind   string
 	title  string
 	detail string
+	fold   *views.Fold
 }
 
 // history tells what happened to an effect, oldest first: its own log, its run's
-// leases, what was refused, what was seen, and what people said.
-func history(r *request, v effects.EffectView, log []store.Event, run []desk.Event) []views.Event {
+// leases, what was refused, what was seen, what the downstream said, and what people did.
+func history(r *request, v effects.EffectView, looks effects.LooksView, log []store.Event, run []desk.Event) []views.Event {
 	lines := fromLog(v, log, r.clock)
 	lines = append(lines, fromRun(v, run)...)
 	later := slices.DeleteFunc(slices.Clone(v.Refused), func(x effects.RefusedView) bool { return x.At.Equal(v.OpenedAt) })
 	lines = append(lines, fromRefusals(later, r.clock)...)
+	lines = append(lines, fromLooks(looks, r.clock)...)
 	for _, e := range v.Evidence {
-		lines = append(lines, ofEvidence(e, r.clock))
+		if !toldByLook(looks, e) {
+			lines = append(lines, ofEvidence(e, r.clock))
+		}
 	}
 	for _, d := range v.Decisions {
 		lines = append(lines, ofDecision(d))
 	}
 	for _, c := range v.Contradictions {
-		lines = append(lines, told{c.At, "danger", "Contradiction: " + contradictionText(c.Kind), ""})
+		lines = append(lines, told{at: c.At, kind: "danger", title: "Contradiction: " + contradictionText(c.Kind)})
 	}
 	slices.SortStableFunc(lines, func(a, b told) int { return a.at.Compare(b.at) })
 	out := make([]views.Event, len(lines))
 	for i, l := range lines {
-		out[i] = views.Event{At: r.short(l.at), Kind: l.kind, Title: note(l.title), Detail: note(l.detail)}
+		out[i] = views.Event{At: r.short(l.at), Kind: l.kind, Title: note(l.title), Detail: note(l.detail), Fold: l.fold}
 		if i == 0 || !r.sameDay(lines[i-1].at, l.at) {
 			out[i].Day = r.day(l.at)
 		}
@@ -59,7 +63,8 @@ func fromLog(v effects.EffectView, log []store.Event, c clock) (lines []told) {
 			Deadline  time.Time `json:"deadline"`
 			Reference string    `json:"reference"`
 			Cause     struct {
-				By, Lease, Worker, Outcome string
+				By, Lease, Worker, Outcome, Line string
+				ResolvedLine                     string `json:"resolved_line"`
 			} `json:"cause"`
 		}
 		_ = json.Unmarshal([]byte(e.Data), &p) // our own; at worst a line says less
@@ -67,13 +72,19 @@ func fromLog(v effects.EffectView, log []store.Event, c clock) (lines []told) {
 		switch e.Kind {
 		case "begin":
 			l.title, l.detail = beginText(v, p.State, p.Why, p.Attempts, c.at(p.Deadline).Text)
-			if p.State == "held" {
+			switch {
+			case p.State == "held":
 				l.kind = "held"
+			case p.State == "in_flight" && p.Cause.ResolvedLine != "":
+				l.title, l.detail = "Written to the agent's log file: one more attempt may run", "The permission ends "+c.at(p.Deadline).Text
 			}
 		case "answered":
 			l.kind, l.title = "ok", "Resumed: the agent was answered from the record, nothing was sent"
 			if p.State == "cancelled" {
 				l.kind, l.title = "plain", "The agent was told that this must not run"
+			}
+			if p.Cause.ResolvedLine != "" {
+				l.detail = "By a line in the log file that it keeps"
 			}
 		case "interrupted":
 			l.kind, l.title = "unknown", "Interrupted: what became of it is not known. The run is paused"
@@ -99,6 +110,10 @@ func fromLog(v effects.EffectView, log []store.Event, c clock) (lines []told) {
 			l.title = "The run was closed"
 		case "log_gap":
 			l.kind, l.title = "unknown", "The database may have lost events: whatever was open counts as not known"
+		case "written":
+			l.title, l.detail = "The agent's own log says that it began", p.Cause.Line
+		case "log_file_changed":
+			l.kind, l.title = "unknown", "The agent's log file was changed: whatever was open in it counts as not known"
 		default:
 			continue // told by its decision or its evidence
 		}
@@ -112,6 +127,11 @@ func toldByEvidence(v effects.EffectView, at time.Time) bool {
 	return slices.ContainsFunc(v.Evidence, func(e effects.EvidenceView) bool {
 		return e.At.Equal(at) && (e.Source == "agent" || e.Source == "late_agent")
 	})
+}
+
+// toldByLook tells whether evidence is told by the look that it comes from.
+func toldByLook(v effects.LooksView, e effects.EvidenceView) bool {
+	return e.Source == "look_up" && slices.ContainsFunc(v.Looks, func(l effects.LookView) bool { return l.AnsweredAt.Equal(e.At) })
 }
 
 func beginText(v effects.EffectView, state, why string, attempts int, until string) (title, detail string) {
@@ -160,11 +180,11 @@ func fromRun(v effects.EffectView, log []desk.Event) (lines []told) {
 		_ = json.Unmarshal([]byte(e.Data), &p)
 		switch e.Kind {
 		case "leased":
-			lines = append(lines, told{e.At, "plain", "The run was taken up by " + p.Worker, ""})
+			lines = append(lines, told{at: e.At, kind: "plain", title: "The run was taken up by " + p.Worker})
 		case "lease_expired":
-			lines = append(lines, told{e.At, "plain", "The lease of " + p.Worker + " ran out", ""})
+			lines = append(lines, told{at: e.At, kind: "plain", title: "The lease of " + p.Worker + " ran out"})
 		case "lease_released":
-			lines = append(lines, told{e.At, "plain", p.Worker + " gave the run back", ""})
+			lines = append(lines, told{at: e.At, kind: "plain", title: p.Worker + " gave the run back"})
 		}
 	}
 	return lines
@@ -314,6 +334,8 @@ func contradictionText(kind string) string {
 		return "it was reported as refused, and it took effect"
 	case "stopped_but_taken":
 		return "it was stopped, and it took effect all the same"
+	case "begun_unasked":
+		return "the agent began it again, and nothing had let it: it may have happened twice"
 	case "business_key_held_by_another":
 		return "another effect with the same business key took effect too"
 	}

@@ -87,6 +87,11 @@ func (d *Desk) page(r *request, title, here string) (views.Page, error) {
 			p.Gap += "New effects start as interrupted until an admin ends the gap under Health."
 		}
 	}
+	alarms, err := d.alarms(r)
+	if err != nil {
+		return p, err
+	}
+	p.Gap = strings.TrimSpace(p.Gap + " " + alarms)
 	return p, nil
 }
 
@@ -127,6 +132,8 @@ var notices = map[string]views.Notice{
 	"confirmed":    {Kind: "ok", Text: "Confirmed. It is released now."},
 	"waits":        {Kind: "warn", Text: "Recorded. It waits for a second person."},
 	"welcome":      {Kind: "ok", Text: "You are signed in."},
+	"asked":        {Kind: "ok", Text: "The downstream is being asked. What it says shows here."},
+	"asking":       {Kind: "ok", Text: "The downstream is being asked already, or its turn comes in a moment: nobody is asked twice at once."},
 	"changed":      {Kind: "ok", Text: "Changed."},
 	"replayed":     {Kind: "ok", Text: "It is sent again now, under the same id."},
 }

@@ -2,6 +2,7 @@ package desk
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,12 +45,15 @@ func (d *Desk) panel(r *request, s subject, p problems) views.Panel {
 func (d *Desk) verdictForm(r *request, s subject, p problems) *views.Verdict {
 	v := &views.Verdict{
 		Action: effectURL(s.EffectID) + "/review", Token: r.session.FormToken(), Version: whole(s.Version), Title: "Did it happen?",
-		Choices: d.choices(s), Problem: p.verdict, Result: string(s.tool.ResultExample()),
-		ResultHint: "JSON; empty gives it nothing but the reference",
+		Choices: d.choices(s), Problem: p.verdict,
 	}
-	if v.Result != "" {
-		v.ResultHint = "Pre-filled from the policy's example: put the real values in"
+	v.Result, v.ResultHint = resultFor(s)
+	if s.State == "interrupted" {
+		v.Conditions, v.Proof = conditions(r, s), proofLine(r.clock, s.looks)
+		v.Which = which(r.clock, s)
+		v.NotOurs = hits(r.clock, s, "stop")
 	}
+	v.Key = keyLife(r, s)
 	if s.State == "held" {
 		v.Title = "May it run?"
 		for _, o := range s.Overlaps {
@@ -63,6 +67,12 @@ func (d *Desk) verdictForm(r *request, s subject, p problems) *views.Verdict {
 		return v
 	}
 	v.Note, v.Reference, v.NextLook = t.Note, t.Reference, t.NextLook
+	for i := range v.Which {
+		v.Which[i].Picked = v.Which[i].Value == t.Record
+	}
+	for i := range v.NotOurs {
+		v.NotOurs[i].Ticked = slices.Contains(t.NotOurs, v.NotOurs[i].Reference)
+	}
 	if t.Result != "" {
 		v.Result = t.Result
 	}
@@ -79,6 +89,24 @@ func (d *Desk) verdictForm(r *request, s subject, p problems) *views.Verdict {
 		v.Stale = "This has changed since you wrote it. Read what is new before you go on; what you typed stays."
 	}
 	return v
+}
+
+// resultFor is what the agent may be given with "taken": what the downstream shows, where
+// it shows one record with a result, or else the policy's example, to be filled in.
+func resultFor(s subject) (result, hint string) {
+	var found []effects.FoundRecord
+	for _, x := range s.looks.Records() {
+		if !x.Foreign && !x.Never && !x.Gone {
+			found = append(found, x)
+		}
+	}
+	if len(found) == 1 && len(found[0].Result) > 0 {
+		return string(found[0].Result), "Pre-filled from what the downstream shows for " + found[0].Name()
+	}
+	if result = string(s.tool.ResultExample()); result != "" {
+		return result, "Pre-filled from the policy's example: put the real values in"
+	}
+	return "", "JSON; empty gives it nothing but the reference"
 }
 
 // choices are the verdicts that fit, each with what will happen next. None is chosen
@@ -163,10 +191,19 @@ func (d *Desk) holdPanel(r *request, s subject, p problems, can bool) *views.Hol
 	if x := lastDecision(s); x != nil && x.Person != "" {
 		who = "by " + x.Person + " at " + r.at(x.At).Text
 	}
+	recheck := s.looks.Recheck && !s.looks.Off
 	switch {
 	case s.Early && s.Moment.After(r.now):
 		h.Text = fmt.Sprintf("%s. It was decided before it can be sure: what was sent may land until %s. Then somebody confirms that it still holds.", capital(who), r.at(s.Moment).Text)
+		if recheck {
+			h.Text = fmt.Sprintf("%s. It was decided before it can be sure: what was sent may land until %s. Then the downstream is asked once more. Nothing found lets it go on; anything found opens it again; and where there is no answer, somebody confirms that it still holds.", capital(who), r.at(s.Moment).Text)
+		}
 		h.Release, h.Waits = r.at(s.Moment), true
+	case s.Early && recheck:
+		h.Text = capital(who) + ", before it could be sure. The downstream is being asked once more: nothing found lets it go on. You may also look yourself, and confirm."
+		if can {
+			h.Confirm, h.ConfirmText = effectURL(s.EffectID)+"/confirm?still=yes", "Look once more and confirm…"
+		}
 	case s.Early:
 		h.Text = capital(who) + ", before it could be sure. It can be sure now: look once more, and confirm."
 		if can {
@@ -175,7 +212,12 @@ func (d *Desk) holdPanel(r *request, s subject, p problems, can bool) *views.Hol
 	case !s.Released:
 		h.Text = capital(who) + ". Agents do not see it yet; until they do it can be taken back freely."
 		h.Release, h.Waits = r.at(s.ReleaseAt), s.ReleaseAt.After(r.now)
-		if !h.Waits {
+		switch {
+		case recheck && h.Waits:
+			h.Text += " The downstream is asked once more before that: anything found opens it again."
+		case recheck:
+			h.Text = capital(who) + ". Before agents see it, the downstream is asked once more: anything found opens it again, and without an answer it is released at " + r.at(s.looks.RecheckUntil).Text + "."
+		case !h.Waits:
 			h.Text = capital(who) + ". It is being released."
 		}
 	default:
@@ -265,10 +307,25 @@ func (d *Desk) contradictionPanel(r *request, s subject, p problems, can bool) *
 	}
 	for _, x := range s.Contradictions {
 		if x.AcknowledgedAt.IsZero() {
-			c.Lines = append(c.Lines, capital(contradictionText(x.Kind))+", seen "+r.at(x.At).Text+".")
+			c.Lines = append(c.Lines, capital(contradictionText(x.Kind))+", seen "+r.at(x.At).Text+"."+foundAt(r.clock, s.looks, x.At))
 		}
 	}
 	return c
+}
+
+// foundAt names what the look showed that an incident comes from.
+func foundAt(c clock, v effects.LooksView, at time.Time) (text string) {
+	for _, l := range v.Looks {
+		if !l.AnsweredAt.Equal(at) {
+			continue
+		}
+		for _, x := range l.Records {
+			if x := (effects.FoundRecord{Judged: x}); x.Speaks() {
+				text += " " + recordWords(c, x)
+			}
+		}
+	}
+	return text
 }
 
 // holdOf is how long a verdict is held before agents see it, in words.

@@ -8,6 +8,7 @@ import (
 	"quittance/ledger"
 	"quittance/ledger/audit"
 	"quittance/ledger/desk"
+	"quittance/ledger/lookups"
 	"quittance/ledger/queue"
 )
 
@@ -20,7 +21,7 @@ type planned struct {
 	n    *int
 }
 
-var scan = regexp.MustCompile(`Seq Scan on (effects|effect_events|waiting|runs|audit)\b`)
+var scan = regexp.MustCompile(`Seq Scan on (effects|effect_events|waiting|runs|audit|lookups|lookup_schedule)\b`)
 
 func (p planned) read(ctx context.Context, query string, args []any) {
 	p.t.Helper()
@@ -81,6 +82,13 @@ func TestPlans(t *testing.T) {
 		if _, err := desk.ClosedPage(ctx, at("closed by "+by), desk.ClosedFilter{By: by, Limit: 51}); err != nil {
 			t.Error(err)
 		}
+	}
+	_, err = lookups.Of(ctx, at("looks of an effect"), some.ID, 100)
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err = lookups.NotOurs(ctx, at("not ours"), some.ID); err != nil {
+		t.Error(err)
 	}
 	check := func(err error) {
 		t.Helper()

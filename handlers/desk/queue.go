@@ -150,6 +150,9 @@ func queueRow(r *request, x effects.QueueItem) views.QueueRow {
 		State:   standing{state: x.State, why: x.Why, contradicted: x.Contradicted, second: x.SecondWaits, confirm: x.Confirm}.badge(),
 		Waiting: span(x.Waiting), Since: r.at(x.WaitingSince), Overdue: x.Overdue,
 	}
+	if !x.Provable.IsZero() {
+		row.Known = line(x.Known + "; can be proven from " + r.at(x.Provable).Text)
+	}
 	if x.BusinessKey != "" && odd(line(x.BusinessKey)) || odd(row.What) {
 		row.Known = append(row.Known, views.Piece{Text: " hidden characters", Mark: "The text holds characters that cannot be seen or that look like others."})
 	}

@@ -27,6 +27,7 @@ var (
 	decider           = audience(access.Deciders)
 	auditor           = audience{"auditor", "admin"}
 	admin             = audience{"admin"}
+	tester            = audience{"operator", "admin"}
 )
 
 // request is one request of one person.

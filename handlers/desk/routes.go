@@ -39,6 +39,7 @@ var routes = []route{
 	{method: http.MethodPost, path: "/effects/:id/review", who: decider, handle: (*Desk).review, action: "effect.review", keep: (*Desk).keepDraft, draft: true},
 	{method: http.MethodGet, path: "/effects/:id/confirm", who: decider, handle: (*Desk).confirm},
 	{method: http.MethodPost, path: "/effects/:id/decision", who: decider, handle: (*Desk).decide, action: "effect.decide", used: (*Desk).decidedBefore, keep: (*Desk).keepDraft},
+	{method: http.MethodPost, path: "/effects/:id/lookup", who: decider, handle: (*Desk).checkNow, action: "effect.look_up", used: (*Desk).backToEffect, keep: (*Desk).keepDraft},
 	{method: http.MethodPost, path: "/effects/:id/undo", who: decider, handle: (*Desk).undo, action: "effect.undo", used: (*Desk).backToEffect},
 	{method: http.MethodPost, path: "/effects/:id/send-back", who: decider, handle: (*Desk).sendBack, action: "effect.send_back", used: (*Desk).backToEffect},
 	{method: http.MethodPost, path: "/effects/:id/acknowledge", who: decider, handle: (*Desk).acknowledge, action: "effect.acknowledge", used: (*Desk).backToEffect},
@@ -57,6 +58,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/runs/:id", who: reader, handle: (*Desk).run},
 	{method: http.MethodGet, path: "/tools", who: reader, handle: (*Desk).tools},
 	{method: http.MethodGet, path: "/observe", who: reader, handle: (*Desk).observe},
+	{method: http.MethodPost, path: "/tools/lookup", who: tester, handle: (*Desk).tryLookup, action: "lookup.test"},
 	{method: http.MethodGet, path: "/events", who: reader, handle: (*Desk).events, stream: true},
 
 	// What endpoints are told.
@@ -68,6 +70,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/health", who: reader, handle: (*Desk).health},
 	{method: http.MethodPost, path: "/health/gap/acknowledge", who: admin, handle: (*Desk).acknowledgeGap, action: "gap.acknowledge"},
 	{method: http.MethodPost, path: "/health/gap/end", who: admin, handle: (*Desk).endGap, action: "gap.end"},
+	{method: http.MethodPost, path: "/health/file/acknowledge", who: admin, handle: (*Desk).acknowledgeFile, action: "logfile.acknowledge"},
 	{method: http.MethodGet, path: "/audit", who: auditor, handle: (*Desk).auditPage},
 	{method: http.MethodGet, path: "/audit.csv", who: auditor, handle: (*Desk).auditCSV},
 	{method: http.MethodGet, path: "/audit.jsonl", who: auditor, handle: (*Desk).auditJSONL},

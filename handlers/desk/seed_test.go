@@ -30,7 +30,12 @@ func (w *world) seed(total, open int) {
 			SELECT now() - interval '1 day', run, id, 2, 'finish', '{"state":"taken"}', sha256(id::text::bytea) FROM seed WHERE open`,
 		fmt.Sprintf(`INSERT INTO audit (at, person_id, actor, via, action, outcome, subject) SELECT now() - make_interval(secs => i), %d, 'Petra Lind', 'page', 'effect.decide', 'done', 'effect:x'
 			FROM generate_series(1, %d) AS i`, w.petra.ID, max(1, total/10)),
-		`VACUUM ANALYZE effects`, `VACUUM ANALYZE waiting`, `VACUUM ANALYZE effect_events`, `VACUUM ANALYZE runs`, `VACUUM ANALYZE audit`, `ANALYZE`,
+		`INSERT INTO lookup_schedule (effect_id, tool, plan, step, next_lookup_at)
+			SELECT id, 'tool-' || i % 40, 'unknown', 3, now() + interval '1 hour' FROM seed WHERE open`,
+		`INSERT INTO lookups (id, effect_id, cause, asked_at, answered_at, tool, kind, source, request, status, latency, pages, verdict, reason, why, found, read)
+			SELECT gen_random_uuid(), id, 'schedule', at, at, 'tool-' || i % 40, 'http', 'seed', 'GET https://bank.example/', 200, 0.1, 1, 'inconclusive', 'not_found_yet',
+				'Nothing was found.', '{}', '{}' FROM seed, LATERAL (SELECT now() - make_interval(mins => k) AS at FROM generate_series(1, 3) AS k) AS t WHERE open`,
+		`VACUUM ANALYZE lookups`, `VACUUM ANALYZE lookup_schedule`, `VACUUM ANALYZE effects`, `VACUUM ANALYZE waiting`, `VACUUM ANALYZE effect_events`, `VACUUM ANALYZE runs`, `VACUUM ANALYZE audit`, `ANALYZE`,
 	}
 	for _, s := range steps {
 		w.exec(s)

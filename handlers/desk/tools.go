@@ -1,25 +1,63 @@
 package desk
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
+	"quittance/ledger/lookups"
+	"quittance/reconcile/lookup"
 	"quittance/reconcile/policy"
 	"quittance/views"
 	"quittance/web"
 )
 
+// statsSpan is how far back the numbers about look-ups go.
+const statsSpan = 7 * 24 * time.Hour
+
 func (d *Desk) tools(r *request) error {
+	return d.showTools(r, http.StatusOK, views.TryLookup{})
+}
+
+func (d *Desk) showTools(r *request, status int, try views.TryLookup) error {
 	page, err := d.page(r, "Tools", "/tools")
 	if err != nil {
 		return err
 	}
 	p := d.engine.Policy()
 	v := views.Tools{Page: page, Digest: p.Digest, Source: show(p.Source, 200_000, true)}
+	var asked []string
 	for _, t := range p.Tools() {
-		v.Tools = append(v.Tools, toolCard(t))
+		if t.HasLookup() {
+			asked = append(asked, t.Name)
+		}
 	}
-	return web.Render(r.Context, http.StatusOK, views.ToolsPage(v))
+	stats := map[string]lookups.Stats{}
+	if len(asked) > 0 {
+		list, err := lookups.StatsOf(r.ctx(), d.db, asked, statsSpan)
+		if err != nil {
+			return err
+		}
+		for _, s := range list {
+			stats[s.Tool] = s
+		}
+	}
+	for _, t := range p.Tools() {
+		card := toolCard(t)
+		if t.HasLookup() {
+			card.Lookup = lookupCard(r.clock, t, stats[t.Name])
+		}
+		v.Tools = append(v.Tools, card)
+	}
+	if r.may(tester) && len(asked) > 0 {
+		try.Action, try.Token = "/tools/lookup", r.session.FormToken()
+		for _, name := range asked {
+			try.Tools = append(try.Tools, views.Option{Value: name, Label: cutText(name, nameShown), Picked: name == try.Tool})
+		}
+		v.Try = &try
+	}
+	return web.Render(r.Context, status, views.ToolsPage(v))
 }
 
 func toolCard(t *policy.Tool) views.Tool {
@@ -35,18 +73,30 @@ func toolCard(t *policy.Tool) views.Tool {
 	if t.Guarded() && !t.HasLookup() {
 		mark("unknown", "Blind: no look-up")
 	}
+	if key := t.BusinessKeyTemplate(); key != "" {
+		fact("Business key", key)
+	} else {
+		fact("Business key", "none: the call itself, whole")
+	}
+	if len(t.Volatile) > 0 {
+		fact("Left out of the key", strings.Join(t.Volatile, ", "))
+	}
+	fact("The same call again in a run", map[policy.Repeat]string{policy.RepeatHold: "held for a person", policy.RepeatAllow: "allowed"}[t.Repeat])
 	fact("An attempt is sent within", exactly(t.Deadline))
 	if d, declared := t.LandsWithin(); declared {
 		fact("A sent request lands within", exactly(d))
 	} else {
 		fact("A sent request lands within", "not declared: absence proves nothing")
 	}
-	fact("The same call again in a run", map[policy.Repeat]string{policy.RepeatHold: "held for a person", policy.RepeatAllow: "allowed"}[t.Repeat])
+	if k := t.VendorKey; k != nil {
+		text := "lives " + exactly(k.Life)
+		if k.ChecksBody {
+			text += ", and refuses another body"
+		}
+		fact("The vendor's own key", text)
+	}
 	if t.OnUnknown == policy.OnUnknownSameKey {
 		fact("When the outcome is unknown", "sent again with the vendor's own key, while that lives")
-	}
-	if len(t.Volatile) > 0 {
-		fact("Left out of the key", strings.Join(t.Volatile, ", "))
 	}
 	if limits := t.SecondPersonAbove(); len(limits) > 0 {
 		var words []string
@@ -57,4 +107,62 @@ func toolCard(t *policy.Tool) views.Tool {
 	}
 	fact("Overdue after", exactly(t.OverdueAfter))
 	return v
+}
+
+// lookupCard is how a tool's downstream is asked, and how that goes.
+func lookupCard(c clock, t *policy.Tool, s lookups.Stats) *views.ToolLookup {
+	l := t.Lookup()
+	v := &views.ToolLookup{Title: "Look-up: " + l.Kind}
+	fact := func(name, value string) { v.Facts = append(v.Facts, views.Fact{Name: name, Value: line(value)}) }
+	if l.Source != nil && l.Source.Host() != "" {
+		fact("Asked", l.Source.Host())
+	}
+	fact("Limits", limitsText(l))
+	fact("Absence", absenceText(l.Terms))
+	if s.Asked == 0 {
+		fact("In 7 days", "nobody was asked")
+		return v
+	}
+	fact("In 7 days", fmt.Sprintf("asked %s; %s could look (%s), %s proved something", times(s.Asked), grouped(s.Read), percent(s.Read, s.Asked), grouped(s.Proven)))
+	fact("An answer took", fmt.Sprintf("%s in the middle; 95 %% at most %s", latency(seconds(s.Median)), latency(seconds(s.Slow))))
+	fact("Asked last", c.at(s.Last.Time).Text)
+	if s.ErrorWhy != "" {
+		v.Error, v.ErrorAt, v.Mended = note(s.ErrorWhy), c.at(s.ErrorAt.Time), s.Mended
+	}
+	return v
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return grouped(n) + " times"
+}
+
+// percent rounds down, so that only all is 100 %.
+func percent(part, whole int64) string { return fmt.Sprintf("%d %%", part*100/whole) }
+
+func limitsText(l *lookup.Lookup) string {
+	text := fmt.Sprintf("%d at once", l.AtOnce)
+	if l.PerSecond > 0 {
+		text += fmt.Sprintf(", %d a second", l.PerSecond)
+	}
+	return text
+}
+
+// absenceText says whether what is not shown there does not exist.
+func absenceText(t lookup.Terms) string {
+	if !t.AbsenceIsProof {
+		return "proves nothing"
+	}
+	text := "is proof"
+	if t.VisibleAfter != nil {
+		text += ", " + exactly(*t.VisibleAfter) + " after it can land"
+	}
+	if t.KeptFor != nil {
+		text += ", for " + exactly(*t.KeptFor)
+	}
+	return text
 }

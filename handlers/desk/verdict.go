@@ -56,6 +56,9 @@ func (d *Desk) incomplete(s subject, t draft) string {
 	case t.Verdict == "same_as" && t.SameAs == "":
 		return "Choose which effect it is the same as."
 	}
+	if _, problem := t.chosen(which(c0, s)); problem != "" {
+		return problem
+	}
 	if t.Verdict == "taken" && t.Result != "" {
 		if !json.Valid([]byte(t.Result)) {
 			return "The result is not JSON."
@@ -121,7 +124,7 @@ func (d *Desk) decide(r *request) error {
 		}
 		s.draft = &t
 	}
-	for _, h := range hits(s, t.Verdict) {
+	for _, h := range hits(r.clock, s, t.Verdict) {
 		if !slices.Contains(op.NotOurs, h.Reference) {
 			return d.showConfirm(r, http.StatusUnprocessableEntity, s, t, "Something was found that speaks against this: "+h.Reference+". Look at it, and say that it is not this call, or go back.")
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -24,8 +25,10 @@ import (
 	"quittance/reconcile/access"
 	"quittance/reconcile/bulk"
 	"quittance/reconcile/effects"
+	"quittance/reconcile/lookup/simulator"
 	"quittance/reconcile/notify"
 	"quittance/reconcile/policy"
+	"quittance/reconcile/policy/read"
 	"quittance/reconcile/wake"
 	"quittance/web"
 )
@@ -64,6 +67,12 @@ type world struct {
 	vera    effects.Person // viewer
 }
 
+// surroundings hold the secret that policies of these tests look up with.
+var surroundings = read.Surroundings{
+	Getenv:   func(name string) (string, bool) { return simulator.LiveToken, name == "BANK_TOKEN" },
+	ReadFile: os.ReadFile,
+}
+
 const password = "correct horse battery staple"
 
 func newWorld(t testing.TB) *world { return newWorldWith(t, rules) }
@@ -71,7 +80,7 @@ func newWorld(t testing.TB) *world { return newWorldWith(t, rules) }
 func newWorldWith(t testing.TB, source string) *world {
 	t.Helper()
 	w := &world{t: t, db: ledgertest.New(t), hub: notify.NewHub()}
-	p, mistakes := policy.Load("quittance.yaml", []byte(source))
+	p, mistakes := policy.LoadIn(surroundings, "quittance.yaml", []byte(source))
 	if p == nil {
 		t.Fatal(mistakes)
 	}

@@ -3,6 +3,7 @@ package crash
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -61,7 +62,9 @@ const margin = 20 * time.Millisecond
 func (w *work) look(x client.EffectView) (client.DecisionRequest, error) {
 	_, invoice, _ := strings.Cut(x.BusinessKey, "/")
 	found, err := bank.Find(w.t.Context(), w.bankAt[w.keys], invoice)
-	d := client.DecisionRequest{DecisionID: x.EffectID + "-" + x.State, Version: x.Version, Verdict: client.VerdictNotTaken, Note: "the bank shows nothing"}
+	// One decision for each time that the question is asked.
+	id := fmt.Sprint(x.EffectID, "-", x.State, "-", len(x.Attempts))
+	d := client.DecisionRequest{DecisionID: id, Version: x.Version, Verdict: client.VerdictNotTaken, Note: "the bank shows nothing"}
 	if len(found) > 0 {
 		d.Verdict, d.Note, d.Reference = client.VerdictTaken, "the bank shows it", found[0].ID
 		d.Result, _ = json.Marshal(receipt{found[0].ID})

@@ -74,6 +74,16 @@ func (p *process) read(out io.Reader) {
 // await returns the next line that matches; lines before it are passed over for good.
 func (p *process) await(what string, match func(line string) bool) string {
 	p.t.Helper()
+	line, said := p.says(match)
+	if !said {
+		p.t.Fatalf("%s ended before it %s:\n%s", p.name, what, p.tail(10))
+	}
+	return line
+}
+
+// says is await for a process that may end first; then said is false.
+func (p *process) says(match func(line string) bool) (line string, said bool) {
+	p.t.Helper()
 	over := time.After(patience)
 	for last := false; ; {
 		p.mu.Lock()
@@ -83,19 +93,19 @@ func (p *process) await(what string, match func(line string) bool) string {
 			p.passed++
 			if match(line) {
 				p.mu.Unlock()
-				return line
+				return line, true
 			}
 		}
 		p.mu.Unlock()
 		if last {
-			p.t.Fatalf("%s ended before it %s:\n%s", p.name, what, p.tail(10))
+			return "", false
 		}
 		select {
 		case <-more:
 		case <-p.ended:
 			last = true
 		case <-over:
-			p.t.Fatalf("%s has not %s:\n%s", p.name, what, p.tail(10))
+			p.t.Fatalf("%s says nothing that was waited for:\n%s", p.name, p.tail(10))
 		}
 	}
 }

@@ -2,7 +2,9 @@
 // and what one would write by hand, as fast as it goes, for "a durable intent before
 // the act, its outcome after": the lease is checked, a call and a business key are
 // begun once, an outcome and a reference are recorded once, and calls share a commit.
-// It has none of the rules about what happens when any of that does not hold.
+// The lease is locked until the commit, or the check would say nothing about the time of
+// it, and what is past its deadline can be found, or nobody would notice a crash. It has
+// none of the rules about what happens when any of that does not hold.
 package ceiling
 
 import (
@@ -27,6 +29,7 @@ func Create(ctx context.Context, db *ledger.DB) error {
 			id uuid PRIMARY KEY, run text NOT NULL REFERENCES ceiling_runs, key bytea NOT NULL, tool text NOT NULL,
 			arguments text NOT NULL, business_key text NOT NULL, at timestamptz NOT NULL DEFAULT now(),
 			deadline timestamptz NOT NULL, UNIQUE (run, key), UNIQUE (tool, business_key));
+		CREATE INDEX ceiling_intents_due ON ceiling_intents (deadline);
 		CREATE TABLE ceiling_outcomes (
 			id uuid PRIMARY KEY REFERENCES ceiling_intents, outcome text NOT NULL, reference text NOT NULL UNIQUE,
 			result text NOT NULL, at timestamptz NOT NULL DEFAULT now());`)
@@ -34,6 +37,14 @@ func Create(ctx context.Context, db *ledger.DB) error {
 		return fmt.Errorf("couldn't make the ceiling's tables: %w", err)
 	}
 	return nil
+}
+
+// Backend is the process id of one of the server's sessions.
+func Backend(ctx context.Context, db *ledger.DB) (pid int, err error) {
+	if err := db.Get(ctx, &pid, `SELECT pg_backend_pid()`); err != nil {
+		return 0, fmt.Errorf("couldn't ask for a session's process: %w", err)
+	}
+	return pid, nil
 }
 
 // Bare returns a function that commits one row by a prepared statement.
@@ -105,8 +116,10 @@ func (h *Hand) begin(ctx context.Context, batch []*call) (n int, err error) {
 		WITH added AS (
 			INSERT INTO ceiling_intents (id, run, key, tool, arguments, business_key, deadline)
 			SELECT w.id, w.run, w.key, 'send_payment', w.arguments, w.business, now() + interval '180 s'
-			FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::bytea[], $5::text[], $6::text[]) AS w(id, run, lease, key, arguments, business)
-			JOIN ceiling_runs r ON r.run = w.run AND r.lease = w.lease AND r.until > now()
+			FROM (
+				SELECT w.* FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::bytea[], $5::text[], $6::text[]) AS w(id, run, lease, key, arguments, business)
+				JOIN ceiling_runs r ON r.run = w.run AND r.lease = w.lease AND r.until > now()
+				ORDER BY r.run FOR SHARE OF r) AS w
 			ON CONFLICT DO NOTHING RETURNING 1
 		) SELECT count(*) FROM added`,
 		pq.Array(ids), pq.Array(runs), pq.ByteaArray(leases), pq.ByteaArray(keys), pq.Array(arguments), pq.Array(business))

@@ -40,36 +40,50 @@ func (f fields) unnest(first int) string {
 	return "unnest(" + strings.Join(arrays, ", ") + ") WITH ORDINALITY AS x(" + f.list("") + ", n)"
 }
 
+// cells fills in a statement whose parameters, from first, are the columns of rows: {c}
+// stands for column c of row n, and {rows} for a FROM item that numbers them, guided by
+// the first column. A row so costs nothing until a column of it is needed.
+func (f fields) cells(first int, query string) string {
+	rows := "(SELECT n::integer AS n FROM unnest($" + strconv.Itoa(first) + "::" + f.types[0] + "[]) WITH ORDINALITY AS x(x, n)) AS x"
+	pairs := []string{"{rows}", rows}
+	for i, name := range f.names {
+		pairs = append(pairs, "{"+name+"}", "($"+strconv.Itoa(first+i)+"::"+f.types[i]+"[])[n]")
+	}
+	return strings.NewReplacer(pairs...).Replace(query)
+}
+
 // arrays gathers rows. A row's values are set in the order of its fields; what is
 // not set, or empty, is NULL.
 type arrays struct {
 	fields
-	buf [][]byte
-	at  int // the field that is set next
+	buf  [][]byte
+	rows []int // how many each column has; the NULLs at its end are not written
+	n    int   // rows that are closed
+	at   int   // the field that is set next
 }
 
-func newArrays(f fields) *arrays { return &arrays{fields: f, buf: make([][]byte, len(f.names))} }
+func newArrays(f fields) *arrays {
+	return &arrays{fields: f, buf: make([][]byte, len(f.names)), rows: make([]int, len(f.names))}
+}
 
 // end closes a row.
 func (c *arrays) end() {
-	for c.at < len(c.names) {
-		c.null()
-	}
+	c.n++
 	c.at = 0
-}
-
-func (c *arrays) null() {
-	c.buf[c.at] = append(c.buf[c.at], "NULL,"...)
-	c.at++
 }
 
 // to moves on to a field, leaving those before it NULL.
 func (c *arrays) to(name string) *[]byte {
 	for c.names[c.at] != name {
-		c.null()
+		c.at++
 	}
+	b := &c.buf[c.at]
+	for ; c.rows[c.at] < c.n; c.rows[c.at]++ {
+		*b = append(*b, "NULL,"...)
+	}
+	c.rows[c.at]++
 	c.at++
-	return &c.buf[c.at-1]
+	return b
 }
 
 func (c *arrays) text(name, v string) {

@@ -95,6 +95,28 @@ type Dropped struct {
 	Call   bool // a claim on tool and arguments
 }
 
+// The condition on e is HoldsClaim of reconcile/effects in SQL.
+const dropClaims = `
+	WITH gone AS (
+		SELECT DISTINCT g.digest, g.effect_id, g.call
+		FROM unnest($1::bytea[], $2::uuid[], $3::boolean[]) AS g(digest, effect_id, call)
+		JOIN business_claims c ON c.digest = g.digest AND c.effect_id = g.effect_id
+	), holding AS (
+		SELECT g.digest, g.effect_id, e.id, e.opened_at
+		FROM gone g JOIN effects e ON (e.claim = g.digest OR e.claim_was = g.digest)
+		WHERE e.state <> 'failed' AND NOT (e.state = 'cancelled' AND e.released) AND NOT (e.state = 'taken' AND g.call)
+	), heir AS (
+		SELECT DISTINCT ON (digest) digest, effect_id, id
+		FROM holding WHERE id <> effect_id
+		ORDER BY digest, opened_at DESC, id DESC
+	), moved AS (
+		UPDATE business_claims c SET effect_id = h.id, taken_at = clock_timestamp()
+		FROM heir h WHERE c.digest = h.digest AND c.effect_id = h.effect_id
+	)
+	DELETE FROM business_claims c USING gone g
+	WHERE c.digest = g.digest AND c.effect_id = g.effect_id
+	AND NOT EXISTS (SELECT 1 FROM holding h WHERE h.digest = g.digest)`
+
 // DropClaims lets go of claims: each falls back to the latest other effect that still
 // holds the same business key. It is deleted only when there is none and the effect
 // itself has no use for it either. Effects that hold nothing are passed over. The
@@ -105,27 +127,7 @@ func DropClaims(ctx context.Context, tx *ledger.Tx, list []Dropped) error {
 	for i, d := range list {
 		digests[i], effects[i], calls[i] = d.Digest, d.Effect, d.Call
 	}
-	// The condition on e is HoldsClaim of reconcile/effects in SQL.
-	_, err := tx.Exec(ctx, `
-		WITH gone AS (
-			SELECT DISTINCT g.digest, g.effect_id, g.call
-			FROM unnest($1::bytea[], $2::uuid[], $3::boolean[]) AS g(digest, effect_id, call)
-			JOIN business_claims c ON c.digest = g.digest AND c.effect_id = g.effect_id
-		), holding AS (
-			SELECT g.digest, g.effect_id, e.id, e.opened_at
-			FROM gone g JOIN effects e ON (e.claim = g.digest OR e.claim_was = g.digest)
-			WHERE e.state <> 'failed' AND NOT (e.state = 'cancelled' AND e.released) AND NOT (e.state = 'taken' AND g.call)
-		), heir AS (
-			SELECT DISTINCT ON (digest) digest, effect_id, id
-			FROM holding WHERE id <> effect_id
-			ORDER BY digest, opened_at DESC, id DESC
-		), moved AS (
-			UPDATE business_claims c SET effect_id = h.id, taken_at = clock_timestamp()
-			FROM heir h WHERE c.digest = h.digest AND c.effect_id = h.effect_id
-		)
-		DELETE FROM business_claims c USING gone g
-		WHERE c.digest = g.digest AND c.effect_id = g.effect_id
-		AND NOT EXISTS (SELECT 1 FROM holding h WHERE h.digest = g.digest)`,
+	_, err := tx.Exec(ctx, dropClaims,
 		pq.ByteaArray(digests), pq.Array(effects), pq.Array(calls))
 	if err != nil {
 		return fmt.Errorf("couldn't let go of claims: %w", err)

@@ -98,16 +98,25 @@ func LastAttempts(ctx context.Context, tx *ledger.Tx, ids []string) (map[string]
 	return m, nil
 }
 
+// Arguments reads what a call was made with, which [Load] leaves out.
+func Arguments(ctx context.Context, r ledger.Reader, id string) (string, error) {
+	var text string
+	if err := r.Get(ctx, &text, `SELECT arguments FROM effects WHERE id = $1::uuid`, id); err != nil {
+		return "", fmt.Errorf("couldn't read arguments: %w", err)
+	}
+	return text, nil
+}
+
 // OwnedReferences tells which of the references (by account and tool) already
 // prove a taken effect: the result maps each to that effect's id.
-func OwnedReferences(ctx context.Context, tx *ledger.Tx, accounts []int64, tools, refs []string) (map[Reference]string, error) {
+func OwnedReferences(ctx context.Context, r ledger.Reader, accounts []int64, tools, refs []string) (map[Reference]string, error) {
 	var rows []struct {
 		Account int64  `db:"account_id"`
 		Tool    string `db:"tool"`
 		Ref     string `db:"reference"`
 		ID      string `db:"id"`
 	}
-	err := tx.Select(ctx, &rows, `
+	err := r.Select(ctx, &rows, `
 		SELECT e.account_id, e.tool, e.reference, e.id
 		FROM unnest($1::bigint[], $2::text[], $3::text[]) AS w(account_id, tool, reference)
 		JOIN effects e ON e.account_id = w.account_id AND e.tool = w.tool AND e.reference = w.reference`,
@@ -202,6 +211,8 @@ func ReleaseDue(ctx context.Context, r ledger.Reader, n int) ([]string, error) {
 	return list(ctx, r, `
 		SELECT id FROM effects e WHERE NOT released AND release_at IS NOT NULL AND NOT early AND release_at <= clock_timestamp()
 		AND NOT EXISTS (SELECT 1 FROM lookup_schedule s WHERE s.effect_id = e.id AND s.recheck_from IS NOT NULL)
+		AND NOT EXISTS (SELECT 1 FROM logfile_alarms a JOIN logfile_runs l ON l.log_id = a.log_id
+			WHERE a.acknowledged_at IS NULL AND l.run_id = e.run_id)
 		ORDER BY release_at LIMIT $1`, n)
 }
 

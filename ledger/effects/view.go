@@ -2,7 +2,10 @@ package effects
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/lib/pq"
 
 	"quittance/ledger"
 )
@@ -46,7 +49,9 @@ type AttemptOf struct {
 func AttemptsOf(ctx context.Context, r ledger.Reader, effect string) ([]AttemptOf, error) {
 	var rows []AttemptOf
 	err := r.Select(ctx, &rows, `
-		SELECT t.effect_id, t.number, t.fence, t.attempt_id, t.epoch, t.begun_at, t.deadline, COALESCE(l.worker, '') AS worker
+		SELECT t.effect_id, t.number, t.fence, t.attempt_id, t.epoch, t.begun_at, t.deadline,
+			COALESCE(l.worker, (SELECT 'The agent of ' || regexp_replace(g.path, '.*/', '') FROM logfile_runs f JOIN logfiles g ON g.id = f.log_id
+				WHERE f.run_id = e.run_id ORDER BY g.id LIMIT 1), '') AS worker
 		FROM attempts t JOIN effects e ON e.id = t.effect_id
 		LEFT JOIN leases l ON l.run_id = e.run_id AND l.epoch = t.epoch
 		WHERE t.effect_id = $1::uuid ORDER BY t.fence`, effect)
@@ -77,4 +82,28 @@ func OverlapsOf(ctx context.Context, r ledger.Reader, effect string, n int) ([]O
 		return nil, fmt.Errorf("couldn't read overlapping effects: %w", err)
 	}
 	return rows, nil
+}
+
+// AccountIDs lists all accounts.
+func AccountIDs(ctx context.Context, r ledger.Reader) ([]int64, error) {
+	var ids []int64
+	if err := r.Select(ctx, &ids, `SELECT id FROM accounts ORDER BY id`); err != nil {
+		return nil, fmt.Errorf("couldn't list accounts: %w", err)
+	}
+	return ids, nil
+}
+
+// LatestWith finds the latest effect of a tool with one of the claims, one that may have
+// been sent before one that was not; "" for none.
+func LatestWith(ctx context.Context, r ledger.Reader, tool string, claims [][]byte) (id string, err error) {
+	err = r.Get(ctx, &id, `
+		SELECT id FROM effects WHERE (claim = ANY($1::bytea[]) OR claim_was = ANY($1::bytea[])) AND tool = $2
+		ORDER BY attempts > 0 OR gap DESC, opened_at DESC, id DESC LIMIT 1`, pq.ByteaArray(claims), tool)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("couldn't find the latest effect with a business key: %w", err)
+	}
+	return id, nil
 }

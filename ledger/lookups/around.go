@@ -83,8 +83,7 @@ func ReadAround(ctx context.Context, r ledger.Reader, effect string) (a Around, 
 			(SELECT COALESCE(json_object_agg(x.reference, x.id), '{}')::text FROM (SELECT o.reference, o.id FROM effects o
 				WHERE (o.claim IN (e.claim, e.claim_was) OR o.claim_was IN (e.claim, e.claim_was))
 				AND o.id <> e.id AND o.reference IS NOT NULL LIMIT `+fmt.Sprint(mostOwned)+`) AS x) AS owned,
-			ARRAY(SELECT DISTINCT unnest(d.not_ours) FROM decisions d WHERE d.effect_id = e.id AND d.act IN ('decide','confirm','concur')
-				AND NOT EXISTS (SELECT 1 FROM decisions u WHERE u.effect_id = e.id AND u.act = 'undo' AND u.about = d.id)) AS not_ours,
+			`+notOurs("e.id")+` AS not_ours,
 			(SELECT COALESCE(json_agg(x.read::json ORDER BY x.asked_at), '[]')::text FROM (
 				SELECT l.read, l.asked_at FROM lookups l WHERE l.effect_id = e.id
 				ORDER BY l.asked_at DESC LIMIT `+fmt.Sprint(mostReads)+`) AS x) AS reads
@@ -103,4 +102,20 @@ func ReadAround(ctx context.Context, r ledger.Reader, effect string) (a Around, 
 		}
 	}
 	return a, nil
+}
+
+// notOurs are the references that decisions in force, about the effect of that name in the
+// query, say are none of its own.
+func notOurs(id string) string {
+	return `ARRAY(SELECT DISTINCT unnest(d.not_ours) FROM decisions d WHERE d.effect_id = ` + id + ` AND d.act IN ('decide','confirm','concur')
+		AND NOT EXISTS (SELECT 1 FROM decisions u WHERE u.effect_id = ` + id + ` AND u.act = 'undo' AND u.about = d.id))`
+}
+
+// NotOurs reads the references that a person said are none of the effect's.
+func NotOurs(ctx context.Context, r ledger.Reader, effect string) ([]string, error) {
+	var list pq.StringArray
+	if err := r.Get(ctx, &list, `SELECT `+notOurs("$1::uuid"), effect); err != nil {
+		return nil, fmt.Errorf("couldn't read what is not an effect's: %w", err)
+	}
+	return list, nil
 }

@@ -73,6 +73,12 @@ type Item struct {
 	Early          bool        `db:"early"`
 	WaitingSince   ledger.Time `db:"waiting_since"`
 	Now            time.Time   `db:"now"`
+
+	// Of the last look at its downstream; "" and zero where nobody has looked.
+	Reason   string      `db:"look_reason"`
+	LookWhy  string      `db:"look_why"`
+	Earliest ledger.Time `db:"look_earliest"`
+	Ended    bool        `db:"looks_ended"` // the schedule ended without proof
 }
 
 // where gives the conditions of the filter on waiting w, which hides what is only to
@@ -134,10 +140,15 @@ func Page(ctx context.Context, r ledger.Reader, f Filter) ([]Item, error) {
 		SELECT e.id, w.run_id, w.agent, w.account, e.tool, COALESCE(e.business_key, '') AS business_key, e.summary,
 			COALESCE(e.amount::text, '') AS amount, COALESCE(e.currency, '') AS currency, e.decimals, e.state,
 			COALESCE(e.why, '') AS why, COALESCE(e.decided_by, '') AS decided_by, e.version, e.attempts, r.refused,
-			e.contradictions, e.proposal IS NOT NULL AS proposed, e.early, w.since AS waiting_since, clock_timestamp() AS now
+			e.contradictions, e.proposal IS NOT NULL AS proposed, e.early, w.since AS waiting_since, clock_timestamp() AS now,
+			COALESCE(l.reason, '') AS look_reason, COALESCE(l.why, '') AS look_why, l.earliest AS look_earliest,
+			s.ended_at IS NOT NULL AS looks_ended
 		FROM (SELECT w.effect_id, w.since, w.run_id, w.agent, w.account FROM waiting w
 			WHERE `+c.String()+` ORDER BY w.since, w.effect_id LIMIT `+limit+`) AS w
 		JOIN effects e ON e.id = w.effect_id JOIN runs r ON r.id = e.run_id
+		LEFT JOIN lookup_schedule s ON s.effect_id = w.effect_id
+		LEFT JOIN LATERAL (SELECT reason, why, earliest FROM lookups WHERE effect_id = w.effect_id
+			ORDER BY asked_at DESC, id DESC LIMIT 1) AS l ON true
 		ORDER BY w.since, w.effect_id`, c.Args()...)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read the queue: %w", err)

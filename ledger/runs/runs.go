@@ -178,12 +178,13 @@ func Move(ctx context.Context, tx *ledger.Tx, run *Row, to State, now time.Time)
 }
 
 // NextReady finds a ready run of one of the agents that no other transaction is
-// taking and locks it; nil when there is none.
+// taking and that lives in no log file, and locks it; nil when there is none.
 func NextReady(ctx context.Context, tx *ledger.Tx, account int64, agents []string) (*Row, error) {
 	var rows []*Row
 	err := tx.Select(ctx, &rows, `
 		SELECT `+columns+` FROM runs r
 		WHERE r.state = 'ready' AND r.account_id = $1 AND r.agent = ANY($2::text[])
+		AND NOT EXISTS (SELECT 1 FROM logfile_runs l WHERE l.run_id = r.id)
 		ORDER BY r.changed_at, r.id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`, account, pq.Array(agents))
 	if err != nil {
 		return nil, fmt.Errorf("couldn't find a ready run: %w", err)

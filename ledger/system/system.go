@@ -116,7 +116,7 @@ func AcknowledgeGap(ctx context.Context, tx *ledger.Tx, person int64, note strin
 // EndGap ends an acknowledged gap; false when there is none.
 func EndGap(ctx context.Context, tx *ledger.Tx, person int64, note string) (bool, error) {
 	n, err := tx.Exec(ctx, `
-		UPDATE log_gaps SET ended_at = clock_timestamp(), ended_by = $1, note = concat_ws(E'\n', note, NULLIF($2, ''))
+		UPDATE log_gaps SET ended_at = clock_timestamp(), ended_by = $1, end_note = $2
 		WHERE ended_at IS NULL AND acknowledged_at IS NOT NULL`, person, note)
 	return n == 1, err
 }
@@ -128,6 +128,26 @@ func SavePolicy(ctx context.Context, tx *ledger.Tx, digest []byte, source string
 		return fmt.Errorf("couldn't keep the policy: %w", err)
 	}
 	return nil
+}
+
+// UsePolicy notes the policy that a server put in force: the last one counts for commands
+// that work beside the servers.
+func UsePolicy(ctx context.Context, tx *ledger.Tx, digest []byte) error {
+	_, err := tx.Exec(ctx, `UPDATE installation SET policy = $1 WHERE policy IS DISTINCT FROM $1`, digest)
+	if err != nil {
+		return fmt.Errorf("couldn't note the policy in force: %w", err)
+	}
+	return nil
+}
+
+// PolicyInUse is the digest of the policy that a server put in force last; nil when none
+// ever did.
+func PolicyInUse(ctx context.Context, r ledger.Reader) ([]byte, error) {
+	var digest ledger.Bytes
+	if err := r.Get(ctx, &digest, `SELECT policy FROM installation`); err != nil {
+		return nil, fmt.Errorf("couldn't read the policy in force: %w", err)
+	}
+	return digest, nil
 }
 
 // PolicySource reads a policy text that a run was opened under.

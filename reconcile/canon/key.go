@@ -80,6 +80,12 @@ func VendorKey(account, run, key string) string {
 	return "qt_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(k[:]))
 }
 
+// IsVendorKey tells whether a text has the form of a [VendorKey].
+func IsVendorKey(text string) bool {
+	rest, ok := strings.CutPrefix(text, "qt_")
+	return ok && len(rest) == 52 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
 
 func sum(names string, rest func([]byte) []byte) Key {

@@ -154,7 +154,10 @@ type QueueItem struct {
 	SecondWaits  bool
 	Confirm      bool   // decided too early; to be confirmed
 	Known        string // what is known, in a few words
-	Overdue      bool
+	// Provable is when look-ups can prove at the earliest that it was not taken; zero where
+	// that is past, never, or not what is waited for.
+	Provable time.Time
+	Overdue  bool
 }
 
 // QueuePage is one page; Next is "" on the last.

@@ -249,11 +249,7 @@ func (w *work) newAttempt(x *effect, t *policy.Tool, r *run, id string) store.At
 // be seen: until then no not-taken and no stop is released. What is not declared
 // adds nothing for a person's decision.
 func (w *work) moment(t *policy.Tool, deadline time.Time) (d, m ledger.Time) {
-	lands, _ := t.LandsWithin()
-	if l := t.Lookup(); l != nil && l.Terms.VisibleAfter != nil {
-		lands += *l.Terms.VisibleAfter
-	}
-	return ledger.At(deadline), ledger.At(deadline.Add(lands))
+	return ledger.At(deadline), ledger.At(deadline.Add(t.Silence()))
 }
 
 // keyDead tells whether a repeat under the vendor's own key could outlive it.

@@ -62,7 +62,7 @@ func TestADamagedCheckpointIsSaid(t *testing.T) {
 		t.Errorf("%+v %v", c, err)
 	}
 	w.exec(`UPDATE checkpoints SET occurrences = '{}'`)
-	if _, err := w.Checkpoint(t.Context(), w.account, "a"); refusalOf(err) == nil || refusalOf(err).Code != effects.CodeCheckpointDamaged {
+	if _, err := w.Checkpoint(t.Context(), w.account, "a"); refusalOf(err) == nil || refusalOf(err).Code != effects.CodeDamaged {
 		t.Errorf("none is intact: %v", err)
 	}
 	w.die(l)

@@ -1,6 +1,7 @@
 package effects
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -33,14 +34,60 @@ type Engine struct {
 	policies map[string]*policy.Policy // by digest: those that open runs started with
 
 	committers chan struct{}
-	queue      chan *pending
+	lines      lines
 	due        chan struct{} // a look-up became due
+	arrived    chan struct{} // an event came
 	limiter    *limit.Limiter
 	lastLoop   atomic.Int64 // unix milliseconds of the last finished round of the loops
 }
 
 // New makes an engine on a migrated database. hub may be nil: nobody is then woken.
 func New(ctx context.Context, db *ledger.DB, p *policy.Policy, hub *notify.Hub, log *slog.Logger) (*Engine, error) {
+	e, err := newEngine(ctx, db, hub, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.SetPolicy(ctx, p); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Join makes an engine that works beside the servers of a database, under the policy
+// that one of them put in force last. It puts none in force itself.
+func Join(ctx context.Context, db *ledger.DB, hub *notify.Hub, log *slog.Logger) (*Engine, error) {
+	e, err := newEngine(ctx, db, hub, log)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.Rejoin(ctx)
+}
+
+// Rejoin follows a change of the policy in force.
+func (e *Engine) Rejoin(ctx context.Context) error {
+	digest, err := system.PolicyInUse(ctx, e.db)
+	if err != nil {
+		return err
+	}
+	if p := e.current.Load(); p != nil && bytes.Equal(policyDigest(p), digest) {
+		return nil
+	}
+	p := policy.Default()
+	if digest != nil {
+		if p, err = e.policyOf(ctx, e.db, digest); err != nil {
+			return err
+		}
+	}
+	if err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error { // runs are opened under it
+		return system.SavePolicy(ctx, tx, policyDigest(p), p.Source)
+	}); err != nil {
+		return err
+	}
+	e.current.Store(p)
+	return nil
+}
+
+func newEngine(ctx context.Context, db *ledger.DB, hub *notify.Hub, log *slog.Logger) (*Engine, error) {
 	s, err := system.LoadSecrets(ctx, db)
 	if err != nil {
 		return nil, err
@@ -50,12 +97,9 @@ func New(ctx context.Context, db *ledger.DB, p *policy.Policy, hub *notify.Hub, 
 	}
 	e := &Engine{
 		db: db, secrets: s, redact: redact.New(s.Redaction), hub: hub, log: log,
-		policies: map[string]*policy.Policy{}, committers: make(chan struct{}, committers), queue: make(chan *pending, 4096), due: make(chan struct{}, 1), limiter: limit.New(),
+		policies: map[string]*policy.Policy{}, committers: make(chan struct{}, committers), due: make(chan struct{}, 1), arrived: make(chan struct{}, 1), limiter: limit.New(),
 	}
 	e.keying.Store(&keying{number: -1}) // of no database: read before the first begin
-	if err := e.SetPolicy(ctx, p); err != nil {
-		return nil, err
-	}
 	return e, nil
 }
 
@@ -67,7 +111,10 @@ func (e *Engine) SetPolicy(ctx context.Context, p *policy.Policy) error {
 		if err := e.changeTemplates(ctx, tx, p); err != nil {
 			return err
 		}
-		return system.SavePolicy(ctx, tx, policyDigest(p), p.Source)
+		if err := system.SavePolicy(ctx, tx, policyDigest(p), p.Source); err != nil {
+			return err
+		}
+		return system.UsePolicy(ctx, tx, policyDigest(p))
 	})
 	if err != nil {
 		return err

@@ -27,3 +27,25 @@ func (e *Engine) Look(ctx context.Context) error {
 		}
 	}
 }
+
+// Fast tries calls the fast way alone and tells which of them it left: nothing was
+// written of those.
+func (e *Engine) Fast(ctx context.Context, ops ...Op) (answers []Answer, left []int, err error) {
+	answers = make([]Answer, len(ops))
+	batch, place := make([]*pending, len(ops)), map[*pending]int{}
+	for i, op := range ops {
+		p := e.prepare(op)
+		p.answer = &answers[i]
+		batch[i] = &pending{ops: []*prepared{p}, done: make(chan struct{})}
+		place[batch[i]] = i
+	}
+	for _, p := range e.fastFinishes(ctx, e.fastBegins(ctx, batch)) {
+		left = append(left, place[p])
+	}
+	for _, p := range batch {
+		if p.err != nil {
+			err = p.err
+		}
+	}
+	return answers, left, err
+}

@@ -62,7 +62,7 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 		return err
 	}
 	equal := ev.equal(p, x)
-	m, err := w.step(x, ev.Event, "finish", map[string]any{"fence": f.Fence, "outcome": cut(f.Outcome, 256)}, func(m Move) {
+	m, err := w.step(x, ev.Event, "finish", finishCause(f), func(m Move) {
 		switch m.To {
 		case Taken:
 			if m.Kept {
@@ -98,6 +98,11 @@ func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.
 		p.refuse(staleFence(x))
 	}
 	return nil
+}
+
+// finishCause is what the event of a finish remembers for people.
+func finishCause(f *Finish) map[string]any {
+	return map[string]any{"fence": f.Fence, "outcome": cut(f.Outcome, 256)}
 }
 
 func staleFence(x *effect) *Refusal {

@@ -122,6 +122,9 @@ func (w *work) afterGap(ctx context.Context) error {
 // EndGap says that every effect of the time that was lost has been begun again or
 // looked at: what is new may run again.
 func (e *Engine) EndGap(ctx context.Context, p Person, note string) error {
+	if strings.TrimSpace(note) == "" {
+		return noteMissing("/note", "Ending a gap says what was looked at.")
+	}
 	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
 		ok, err := system.EndGap(ctx, tx, p.ID, e.words(note))
 		if err == nil && !ok {

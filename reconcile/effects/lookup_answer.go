@@ -13,17 +13,23 @@ import (
 )
 
 // answered stores what a downstream showed about an effect, and what that proves. l is nil
-// for a tool that has only its vendor's key.
-func (e *Engine) answered(ctx context.Context, t *policy.Tool, l *lookup.Lookup, asked lookups.Asked, q lookup.Question, seen lookup.Seen) error {
+// for a tool that has only its vendor's key. It gives back what was stored: nil where
+// somebody else asks by now.
+func (e *Engine) answered(ctx context.Context, t *policy.Tool, l *lookup.Lookup, asked lookups.Asked, q lookup.Question, seen lookup.Seen) (*answering, error) {
 	for try := 0; ; try++ {
+		var a *answering
 		err := e.onEffect(ctx, asked.Effect, func(ctx context.Context, w *work, x *effect) (*Refusal, error) {
-			return nil, (&answering{work: w, x: x, tool: t, lookup: l, asked: asked, q: q, seen: seen}).store(ctx)
+			a = &answering{work: w, x: x, tool: t, lookup: l, asked: asked, q: q, seen: seen}
+			return nil, a.store(ctx)
 		})
 		// Another effect was closed with the same reference meanwhile: now it owns the record.
 		if ledger.Constraint(err) == "effects_reference" && try < 3 {
 			continue
 		}
-		return err
+		if err != nil || a.id == "" {
+			return nil, err
+		}
+		return a, nil
 	}
 }
 
@@ -39,7 +45,7 @@ type answering struct {
 
 	plan   *lookups.Scheduled
 	answer lookup.Answer
-	id     string // of the look-up as it is recorded
+	id     string // of the look-up as it is recorded: the question's own
 	result kept
 }
 
@@ -50,13 +56,18 @@ func (a *answering) store(ctx context.Context) (err error) {
 	if a.plan == nil || a.plan.AskedBy != a.asked.By {
 		return nil // it took so long that somebody else asks by now
 	}
-	a.id = newID()
+	a.id = a.asked.By
 	if a.lookup != nil {
 		if err := a.judge(ctx); err != nil {
 			return err
 		}
 	}
 	next := goOn(a.plan, a.now, a.answer, a.seen.RetryAfter)
+	if a.seen.Problem == lookup.Unanswered {
+		if err := a.unanswered(ctx, &next); err != nil {
+			return err
+		}
+	}
 	next.Finding, next.Hit = a.plan.Finding, a.plan.Hit
 	if a.looked() {
 		next.Finding, next.Hit = finding(a.answer), a.hit()
@@ -79,26 +90,9 @@ func (a *answering) judge(ctx context.Context) error {
 		return err
 	}
 	around.Gap, around.Deadline = a.x.Gap, a.x.Deadline // the row may not say so yet
-	surround(&a.q, a.tool, around)
-	refs := a.seen.References()
-	accounts, tools := make([]int64, len(refs)), make([]string, len(refs))
-	for i := range refs {
-		accounts[i], tools[i] = a.x.Account, a.x.Tool
-	}
-	owned, err := store.OwnedReferences(ctx, a.tx, accounts, tools, refs)
-	if err != nil {
+	if a.answer, err = judge(ctx, a.tx, a.tool, a.lookup, around, &a.q, a.seen); err != nil {
 		return err
 	}
-	for ref, id := range owned {
-		if id != a.x.ID {
-			a.q.Owned[ref.Ref] = id
-		}
-	}
-	earlier, err := readsOf(around)
-	if err != nil {
-		return err
-	}
-	a.answer = lookup.Judge(a.q, a.lookup.Terms, a.seen, earlier)
 	if a.answer.Verdict == lookup.Taken {
 		var r *Refusal
 		if a.result, r = a.e.keep("/result", a.x.Tool, a.answer.Result); r != nil {
@@ -113,26 +107,40 @@ func (a *answering) judge(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("couldn't encode an answer: %w", err)
 	}
-	verdict := string(a.answer.Verdict)
-	if a.answer.Verdict == lookup.Inconclusive {
-		verdict = "inconclusive"
-	}
 	return lookups.Record(ctx, a.tx, lookups.Answer{
 		ID: a.id, Effect: a.x.ID, Cause: a.asked.Cause, AskedAt: a.asked.At, AnsweredAt: ledger.At(a.now), Tool: a.x.Tool, Kind: a.lookup.Kind,
 		Source: a.lookup.Terms.Digest, Request: storable(a.seen.Request), Status: a.seen.Status, Latency: a.seen.Latency.Seconds(), Pages: a.seen.Pages,
-		BodyDigest: a.seen.Digest, Excerpt: a.seen.Excerpt, Problem: string(a.seen.Problem), Verdict: verdict, Reason: string(a.answer.Reason),
+		BodyDigest: a.seen.Digest, Excerpt: a.seen.Excerpt, Problem: string(a.seen.Problem), Verdict: verdictWord(a.answer.Verdict), Reason: string(a.answer.Reason),
 		Why: storable(a.answer.Why), Reference: a.answer.Reference, Earliest: ledger.At(a.answer.Earliest), Found: storable(string(found)), Read: storable(string(read)),
 	})
 }
 
-// looked tells whether the source could be read, so that what it did not show is news.
-func (a *answering) looked() bool {
-	switch a.answer.Reason {
-	case "", lookup.NoAttempt, lookup.CouldNot, lookup.Partial, lookup.WrongWorld:
-		return false
+// judge says what a look proves, with what stands around the effect now.
+func judge(ctx context.Context, r ledger.Reader, t *policy.Tool, l *lookup.Lookup, around lookups.Around, q *lookup.Question, seen lookup.Seen) (a lookup.Answer, err error) {
+	surround(q, t, around)
+	refs := seen.References()
+	accounts, tools := make([]int64, len(refs)), make([]string, len(refs))
+	for i := range refs {
+		accounts[i], tools[i] = around.Account, around.Tool
 	}
-	return true
+	owned, err := store.OwnedReferences(ctx, r, accounts, tools, refs)
+	if err != nil {
+		return a, err
+	}
+	for ref, id := range owned {
+		if id != around.Effect {
+			q.Owned[ref.Ref] = id
+		}
+	}
+	earlier, err := readsOf(around)
+	if err != nil {
+		return a, err
+	}
+	return lookup.Judge(*q, l.Terms, seen, earlier), nil
 }
+
+// looked tells whether the source could be read.
+func (a *answering) looked() bool { return looked(a.answer.Reason) }
 
 // clean tells whether it was read and showed nothing that may be this effect.
 func (a *answering) clean() bool {

@@ -128,23 +128,29 @@ func (a *asker) adopt(ctx context.Context) error {
 	return err
 }
 
-// asks is false for a source that is told instead.
+// asks is false for a source whose workers ask for questions.
 func asks(l *lookup.Lookup) bool {
-	_, pulls := l.Source.(interface{ Pool() string })
+	_, pulls := l.Source.(pooled)
 	return !pulls
 }
 
-// mayAsk looks, once a second, whether nothing may be asked: in a log gap that nobody has
-// acknowledged, or in a copy of the database in a place that nothing may leave.
+// mayAsk looks, once a second, whether nothing may be asked.
 func (a *asker) mayAsk(ctx context.Context) error {
 	if time.Since(a.looked) < askEvery {
 		return nil
 	}
-	m, err := system.Read(ctx, a.e.db)
+	off, err := a.e.lookupsOff(ctx)
 	if err == nil {
-		a.off, a.looked = m.Behind() || !m.Outward, time.Now()
+		a.off, a.looked = off, time.Now()
 	}
 	return err
+}
+
+// lookupsOff tells that nothing may be asked: in a log gap that nobody has acknowledged, or
+// in a copy of the database in a place that nothing may leave.
+func (e *Engine) lookupsOff(ctx context.Context) (bool, error) {
+	m, err := system.Read(ctx, e.db)
+	return m.Behind() || !m.Outward, err
 }
 
 func (a *asker) next(ctx context.Context, tool string) (string, error) {
@@ -203,7 +209,7 @@ func (a *asker) ask(ctx context.Context, t *policy.Tool, l *lookup.Lookup, asked
 	var seen lookup.Seen
 	if err == nil && l != nil {
 		limited, cancel := context.WithTimeout(ctx, askedFor-5*time.Second)
-		seen = l.Ask(limited, e.redact, q)
+		seen, err = e.see(limited, l, q)
 		cancel()
 	}
 	if ctx.Err() != nil {
@@ -212,13 +218,21 @@ func (a *asker) ask(ctx context.Context, t *policy.Tool, l *lookup.Lookup, asked
 		return 0
 	}
 	if err == nil {
-		err = e.answered(ctx, t, l, asked, q, seen)
+		_, err = e.answered(ctx, t, l, asked, q, seen)
 	}
 	if err != nil {
 		e.log.Error("a look-up's answer could not be stored", "effect", asked.Effect, "error", err)
 		e.giveBack(ctx, asked, 10*askEvery)
 	}
 	return seen.RetryAfter
+}
+
+// see looks once: at the downstream, or among the events that it sent.
+func (e *Engine) see(ctx context.Context, l *lookup.Lookup, q lookup.Question) (lookup.Seen, error) {
+	if in, ok := l.Source.(eventful); ok {
+		return e.seeEvents(ctx, l, in, q)
+	}
+	return l.Ask(ctx, e.redact, q), nil
 }
 
 func (e *Engine) giveBack(ctx context.Context, asked lookups.Asked, after time.Duration) {

@@ -253,3 +253,27 @@ func TestALookUpThatIsTakenAway(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 }
+
+// The moment, after which silence says something, is the same whichever way an attempt
+// began: its deadline, what a request may take to land, and what the source takes to show it.
+func TestTheMomentCountsWhatTheSourceTakesToShow(t *testing.T) {
+	t.Parallel()
+	bank := newDownstream(t)
+	w := newWorld(t, bank.policy("lands_within: 10m", "visible_after: 5m"))
+	l := w.open("run", "pod-1")
+	one := w.proceed(l, "send_payment", pay("INV-1", "1")) // alone: one statement
+	var ops []effects.Op
+	for _, invoice := range []string{"INV-2", "INV-2b"} {
+		ops = append(ops, effects.Op{Begin: &effects.Begin{Account: w.account, RunID: "run", Lease: l.Token, AttemptID: "a", Tool: "send_payment", Arguments: []byte(pay(invoice, "1"))}})
+	}
+	answers, err := w.Apply(t.Context(), ops) // together: the general way
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{one.EffectID, answers[0].Begin.EffectID, answers[1].Begin.EffectID} {
+		v := w.effect(id)
+		if d := v.Moment.Sub(v.Attempts[0].Deadline); d != 15*time.Minute {
+			t.Errorf("the moment is %v after the deadline, want 15m", d)
+		}
+	}
+}

@@ -58,7 +58,7 @@ func (w *work) schedule(ctx context.Context) error {
 	return lookups.Set(ctx, w.tx, list)
 }
 
-// lookSoon wakes the asker where something is due.
+// lookSoon wakes the asker, and the workers that wait, where something is due.
 func (e *Engine) lookSoon(due bool) {
 	if !due {
 		return
@@ -67,6 +67,7 @@ func (e *Engine) lookSoon(due bool) {
 	case e.due <- struct{}{}:
 	default:
 	}
+	e.hub.Changed(lookupsDue)
 }
 
 // staleAfter is how old the last look may be before opening an effect's page asks again.
@@ -82,7 +83,7 @@ func (e *Engine) LookNow(ctx context.Context, id string) (soon bool, err error) 
 	}
 	err = e.onEffect(ctx, key.String(), func(ctx context.Context, w *work, x *effect) (*Refusal, error) {
 		if !w.tool(x).HasLookup() {
-			return x.refusal(CodeNotAllowed, "The tool has no look-up: nobody can be asked."), nil
+			return x.refusal(CodeNoLookup, "The tool has no look-up: a person must find out."), nil
 		}
 		p := planOf(x.facts())
 		if p == lookups.None {

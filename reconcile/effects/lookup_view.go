@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	store "quittance/ledger/effects"
@@ -23,11 +24,18 @@ type LooksView struct {
 	Next time.Time
 	// EndedAt is when the schedule ended without proof; zero while it goes on.
 	EndedAt time.Time
-	// Recheck: a decision waits for a look before it is released.
-	Recheck bool
+	// Off: nobody is asked, because this is a copy of the database in another place, or it
+	// may have lost events.
+	Off bool
+	// Recheck: a decision waits for a look before it is released, asked at RecheckFrom or
+	// later; from RecheckUntil on it is released without one, unless it was made too early.
+	Recheck                   bool
+	RecheckFrom, RecheckUntil time.Time
 	// KeyEnds is until when the vendor keeps its own key; zero where none is declared.
 	KeyEnds time.Time
 	Looks   []LookView // the latest first
+	// NotOurs are references that a person said are none of this effect's.
+	NotOurs []string
 }
 
 // LookView is one look at the downstream.
@@ -72,22 +80,93 @@ func (e *Engine) Looks(ctx context.Context, id string) (v LooksView, err error) 
 	}
 	if s != nil {
 		v.Asking, v.Next, v.EndedAt, v.Recheck = !s.AskedAt.IsZero(), s.Next.Time, s.EndedAt.Time, !s.RecheckFrom.IsZero()
+		v.RecheckFrom, v.RecheckUntil = s.RecheckFrom.Time, s.RecheckUntil.Time
+	}
+	if v.Off, err = e.lookupsOff(ctx); err != nil {
+		return v, err
+	}
+	if v.NotOurs, err = lookups.NotOurs(ctx, e.db, id); err != nil {
+		return v, err
 	}
 	rows, err := lookups.Of(ctx, e.db, id, looksShown)
 	if err != nil {
 		return v, err
 	}
 	for _, r := range rows {
-		look := LookView{
-			ID: r.ID, Cause: r.Cause, AskedAt: r.AskedAt.Time, AnsweredAt: r.AnsweredAt.Time, Kind: r.Kind, Request: r.Request, Status: r.Status,
-			Pages: r.Pages, Latency: time.Duration(r.Latency * float64(time.Second)), BodyDigest: r.BodyDigest, Excerpt: r.Excerpt,
-			Problem: lookup.Problem(r.Problem), Verdict: r.Verdict, Reason: lookup.Reason(r.Reason), Why: r.Why, Reference: r.Reference,
-			Earliest: r.Earliest.Time,
-		}
-		if err := json.Unmarshal([]byte(r.Found), &look.Showed); err != nil {
-			return v, fmt.Errorf("couldn't read what a look showed: %w", err)
+		look, err := lookOf(r)
+		if err != nil {
+			return v, err
 		}
 		v.Looks = append(v.Looks, look)
 	}
 	return v, nil
+}
+
+func lookOf(r lookups.Answer) (LookView, error) {
+	look := LookView{
+		ID: r.ID, Cause: r.Cause, AskedAt: r.AskedAt.Time, AnsweredAt: r.AnsweredAt.Time, Kind: r.Kind, Request: r.Request, Status: r.Status,
+		Pages: r.Pages, Latency: time.Duration(r.Latency * float64(time.Second)), BodyDigest: r.BodyDigest, Excerpt: r.Excerpt,
+		Problem: lookup.Problem(r.Problem), Verdict: r.Verdict, Reason: lookup.Reason(r.Reason), Why: r.Why, Reference: r.Reference,
+		Earliest: r.Earliest.Time,
+	}
+	if err := json.Unmarshal([]byte(r.Found), &look.Showed); err != nil {
+		return look, fmt.Errorf("couldn't read what a look showed: %w", err)
+	}
+	return look, nil
+}
+
+// FoundRecord is a record that looks showed.
+type FoundRecord struct {
+	lookup.Judged
+	SeenAt time.Time // when it was asked for by the last look that showed it
+	// Gone: the last look that could look does not show it.
+	Gone bool
+}
+
+// Speaks tells whether the record speaks against "it did not take effect": it is not
+// another effect's, no person said that it is not ours, and it is not cancelled for good.
+func (r FoundRecord) Speaks() bool { return !r.Foreign && !r.Never }
+
+// Records are all that any look showed, each as it was shown last. One that is not shown
+// any more is among them: records do not un-happen.
+func (v LooksView) Records() (list []FoundRecord) {
+	known := map[string]bool{}
+	current := true // until one look has been able to look
+	for _, l := range v.Looks {
+		for _, r := range l.Records {
+			name := r.Name()
+			if known[name] {
+				continue
+			}
+			known[name] = true
+			if slices.Contains(v.NotOurs, name) && !r.Foreign {
+				r.Foreign, r.Owner = true, ""
+			}
+			list = append(list, FoundRecord{r, l.AskedAt, !current})
+		}
+		current = current && !looked(l.Reason)
+	}
+	return list
+}
+
+// Last is the last look that could look, or else the last one; nil where nobody has.
+func (v LooksView) Last() *LookView {
+	for i, l := range v.Looks {
+		if looked(l.Reason) {
+			return &v.Looks[i]
+		}
+	}
+	if len(v.Looks) > 0 {
+		return &v.Looks[0]
+	}
+	return nil
+}
+
+// looked tells whether the source could be read, so that what it did not show is news.
+func looked(r lookup.Reason) bool {
+	switch r {
+	case "", lookup.NoAttempt, lookup.CouldNot, lookup.Partial, lookup.WrongWorld:
+		return false
+	}
+	return true
 }

@@ -30,6 +30,7 @@ func (e *Engine) Loops(ctx context.Context) {
 	defer beside.Wait()
 	beside.Go(func() { e.rekeyLoop(ctx) })
 	beside.Go(func() { e.lookupLoop(ctx) })
+	beside.Go(func() { e.toldLoop(ctx) })
 	tick := time.NewTicker(loopEvery)
 	defer tick.Stop()
 	for {

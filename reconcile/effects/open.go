@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quittance/ledger"
+	"quittance/ledger/logfiles"
 	"quittance/ledger/runs"
 )
 
@@ -64,6 +65,12 @@ func (w *work) take(ctx context.Context, r *run, worker, attempt string, length 
 		return refusal, nil
 	case r.State == runs.Paused && !again:
 		return paused(r), nil
+	}
+	// Whoever writes a log file acts for the runs in it.
+	if path, err := logfiles.Holder(ctx, w.tx, r.ID); path != "" || err != nil {
+		refusal := r.refusal(CodeRunHeld, "This run lives in a log file: the agent that writes the file acts for it.")
+		refusal.HeldBy, refusal.RetryAfter = path, time.Minute
+		return refusal, err
 	}
 	if !again {
 		epoch := max(r.Epoch, w.sys.FenceBase) + 1

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"quittance/ledger"
+	"quittance/ledger/logfiles"
 	"quittance/ledger/lookups"
 	"quittance/ledger/runs"
 )
@@ -34,10 +35,14 @@ func (w *work) releaseDue(ctx context.Context) error {
 }
 
 // mayRelease tells whether a decision may become visible now: its hold is over, the
-// moment has passed, nobody has to confirm it, and its downstream was asked once more.
+// moment has passed, nobody has to confirm it, its downstream was asked once more, and the
+// log file of its run, if it lives in one, holds what was read from it.
 func (w *work) mayRelease(ctx context.Context, x *effect) (bool, error) {
 	if !w.holdIsOver(x) {
 		return false, nil
+	}
+	if alarmed, err := logfiles.Alarmed(ctx, w.tx, x.Run); alarmed || err != nil {
+		return false, err
 	}
 	if !w.rechecked(x) {
 		return true, nil

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
@@ -24,100 +26,154 @@ var errBrokeDown = errors.New("a shared transaction broke down; it is not known 
 // pending is one call of Apply on its way into a shared transaction.
 type pending struct {
 	ops  []*prepared
+	turn uint64 // its place among all calls
 	err  error
+	over bool
 	done chan struct{}
 }
 
-// submit puts the call into the queue and waits for its commit. When a committer is
+// end answers the call, unless it was answered.
+func (p *pending) end(err error) {
+	if !p.over {
+		p.err, p.over = err, true
+		close(p.done)
+	}
+}
+
+// lines are the calls that wait for a commit. Begins have a line of their own: what is
+// written by one statement should come in one batch, and a batch costs much more than
+// one more call in it.
+type lines struct {
+	mu      sync.Mutex
+	turn    uint64
+	waiting [2][]*pending
+}
+
+// join puts a call at the end of its line.
+func (l *lines) join(p *pending) {
+	line := 0
+	if len(p.ops) == 1 && p.ops[0].Begin != nil {
+		line = 1
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turn++
+	p.turn = l.turn
+	l.waiting[line] = append(l.waiting[line], p)
+}
+
+// next takes a batch from the line whose first call has waited longest.
+func (l *lines) next() (batch []*pending) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := &l.waiting[0]
+	if other := &l.waiting[1]; len(*line) == 0 || len(*other) > 0 && (*other)[0].turn < (*line)[0].turn {
+		line = other
+	}
+	n, ops := 0, 0
+	for ; n < len(*line) && ops < batchLimit; n++ {
+		ops += len((*line)[n].ops)
+	}
+	batch, *line = (*line)[:n:n], (*line)[n:]
+	return batch
+}
+
+// empty tells whether nobody waits.
+func (l *lines) empty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting[0])+len(l.waiting[1]) == 0
+}
+
+// submit puts the call into its line and waits for its commit. When a committer is
 // free it starts at once; what comes while all are at work is carried by whoever is
 // free next.
 func (e *Engine) submit(ctx context.Context, p *pending) error {
-	select {
-	case e.queue <- p:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := context.Cause(ctx); err != nil {
+		return err
 	}
+	e.lines.join(p)
 	// A caller that goes away must not stop what others wait for.
-	e.start(context.WithoutCancel(ctx))
+	e.start(context.WithoutCancel(ctx), p)
 	<-p.done
 	return p.err
 }
 
-// start sets one more committer to work, unless all are.
-func (e *Engine) start(ctx context.Context) {
+// start sets one more committer to work, unless all are. A caller that is alone needs
+// no goroutine but its own.
+func (e *Engine) start(ctx context.Context, caller *pending) {
 	select {
 	case e.committers <- struct{}{}:
-		go e.serve(ctx)
 	default:
+		return
 	}
+	runtime.Gosched() // who is about to call joins this batch
+	batch := e.lines.next()
+	if len(batch) == 1 && batch[0] == caller {
+		e.commit(ctx, batch)
+		batch = nil
+		if e.lines.empty() {
+			e.rest(ctx)
+			return
+		}
+	}
+	go e.serve(ctx, batch)
 }
 
-// serve commits what is queued, a batch at a time, until nothing is.
-func (e *Engine) serve(ctx context.Context) {
+// serve commits a batch and what waits, a batch at a time, until nothing does.
+func (e *Engine) serve(ctx context.Context, batch []*pending) {
 	for {
-		batch := e.gather()
-		if len(batch) == 0 {
+		if len(batch) > 0 {
+			e.commit(ctx, batch)
+			runtime.Gosched() // whom it answered may call again
+		}
+		if batch = e.lines.next(); len(batch) == 0 {
 			break
 		}
-		e.commit(ctx, batch)
-		for _, p := range batch {
-			close(p.done)
-		}
 	}
+	e.rest(ctx)
+}
+
+// rest ends a committer.
+func (e *Engine) rest(ctx context.Context) {
 	<-e.committers
 	// Who came between the last look and now found all committers at work.
-	if len(e.queue) > 0 {
-		e.start(ctx)
+	if !e.lines.empty() {
+		e.start(ctx, nil)
 	}
 }
 
-// gather takes what is queued, at most a batch.
-func (e *Engine) gather() (batch []*pending) {
-	for n := 0; n < batchLimit; {
-		select {
-		case p := <-e.queue:
-			batch = append(batch, p)
-			n += len(p.ops)
-		default:
-			return batch
-		}
-	}
-	return batch
-}
-
-// commit decides a batch in one transaction. When the batch cannot be committed as
-// a whole, each call is tried on its own, so that one bad call fails alone.
+// commit decides a batch. What nothing stands against is written by the fast way; the
+// rest shares one transaction. When that cannot be committed as a whole, each call is
+// tried on its own, so that one bad call fails alone.
 func (e *Engine) commit(ctx context.Context, batch []*pending) {
 	// Here no caller's goroutine would catch it, and one call must not end the server.
 	defer func() {
 		if r := recover(); r != nil {
 			e.log.Error("a shared transaction broke down", "panic", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 			for _, p := range batch {
-				p.err = errBrokeDown
+				p.end(errBrokeDown)
 			}
 		}
 	}()
+	batch = e.fastFinishes(ctx, e.fastBegins(ctx, batch))
+	if len(batch) == 0 {
+		return
+	}
 	var ops []*prepared
 	for _, p := range batch {
 		ops = append(ops, p.ops...)
 	}
-	if len(ops) == 1 {
-		if done, err := e.fastBegin(ctx, ops[0]); done || err != nil {
-			batch[0].err = err
-			return
-		}
-	}
 	err := e.together(ctx, ops)
-	if err == nil {
+	if err != nil && len(batch) > 1 {
+		e.log.Warn("a shared transaction failed; its calls are tried one by one", "calls", len(batch), "error", err)
+		for _, p := range batch {
+			p.end(e.together(ctx, p.ops))
+		}
 		return
 	}
-	if len(batch) == 1 {
-		batch[0].err = err
-		return
-	}
-	e.log.Warn("a shared transaction failed; its calls are tried one by one", "calls", len(batch), "error", err)
 	for _, p := range batch {
-		p.err = e.together(ctx, p.ops)
+		p.end(err)
 	}
 }
 

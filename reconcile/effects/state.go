@@ -23,6 +23,7 @@ type Kind string
 
 const (
 	KBegin    Kind = "begin"
+	KIntent   Kind = "intent" // a log file says that an attempt has begun; nobody was asked
 	KFinish   Kind = "finish"
 	KTime     Kind = "time"     // the attempt's deadline, or the run's lease, passed
 	KExpire   Kind = "expire"   // an unused permission is 24 h old
@@ -38,7 +39,7 @@ const (
 )
 
 // Kinds in the order above.
-var Kinds = []Kind{KBegin, KFinish, KTime, KExpire, KLookup, KSameKey, KPerson, KUndo, KReopen, KRelease, KClose, KGap, KWithdraw}
+var Kinds = []Kind{KBegin, KIntent, KFinish, KTime, KExpire, KLookup, KSameKey, KPerson, KUndo, KReopen, KRelease, KClose, KGap, KWithdraw}
 
 // Word is how a finish says it ended; every word but two is unknown.
 type Word string
@@ -73,6 +74,9 @@ type Event struct {
 	SameLease   bool
 	SameAttempt bool // the same attempt_id as the attempt in flight
 	KeyDead     bool // for same_key: the new deadline would outlive the vendor's key
+
+	// Intent line. SameAttempt: of the attempt that a line of ours lets run.
+	Permitted bool // a resolved line that is not ours lets it run once more
 
 	// Finish.
 	Word     Word
@@ -131,6 +135,7 @@ const (
 	FailedButTaken      Contradiction = "failed_but_taken"
 	StoppedButTaken     Contradiction = "stopped_but_taken"
 	HeldByAnother       Contradiction = "business_key_held_by_another"
+	BegunUnasked        Contradiction = "begun_unasked" // an agent that keeps its own log began what nothing had cleared
 )
 
 // Move is what a row of the table says.

@@ -78,6 +78,23 @@ func design(f Facts, e Event) outcome {
 		return contradiction
 	}
 
+	// "A log file carries an intent": nobody was asked (docs/effects_jsonl.md).
+	if e.Kind == KIntent {
+		open := f.State == InFlight || f.State == Interrupted
+		switch {
+		case f.State == None:
+			return outcome{to: InFlight, attempt: true}
+		case open && !e.SameAttempt && e.Permitted: // somebody else's word: one more attempt, as unknown as before
+			return outcome{to: f.State, attempt: true}
+		case open && e.SameAttempt: // a line of ours let it run
+			return unchanged
+		case open, f.State == Held, f.State == Cleared:
+			interrupted.attempt, interrupted.contradiction = true, true
+			return interrupted
+		}
+		return contradiction
+	}
+
 	switch f.State {
 	case None:
 		if e.Kind != KBegin {

@@ -59,6 +59,9 @@ func allEvents() []Event {
 	bits(8, func(is func(int) bool) {
 		list = append(list, Event{Kind: KBegin, Observed: is(7), LogGap: is(0), Kept: is(1), NoKey: is(2), ClaimTaken: is(3), SameLease: is(4), SameAttempt: is(5), KeyDead: is(6)})
 	})
+	bits(2, func(is func(int) bool) {
+		list = append(list, Event{Kind: KIntent, SameAttempt: is(0), Permitted: is(1)})
+	})
 	for _, word := range []Word{WordTaken, WordFailed, WordUnknown} {
 		bits(9, func(is func(int) bool) {
 			list = append(list, Event{Kind: KFinish, Word: word, Refusal: is(0), Earlier: is(1), Stray: is(2), OneOf: is(3), RefOwned: is(4), OtherRef: is(5), TwoClaim: is(6), ClaimLost: is(7), TwoObjects: is(8)})
@@ -107,6 +110,9 @@ func possible(f Facts, e Event) bool {
 		case e.Many && (!e.Hit || proven), e.OtherRef && !e.Hit:
 			return false // several hits prove nothing
 		}
+	case KIntent:
+		// What is handed out is on record; a line of the file speaks of an effect in it.
+		return (f.State != None || !e.Permitted && !e.SameAttempt) && (!e.SameAttempt || f.Attempts >= 1)
 	case KBegin:
 		return f.State == InFlight || !e.SameLease && !e.SameAttempt
 	}

@@ -27,6 +27,19 @@ func TestNoAttemptWithoutPermission(t *testing.T) {
 	grants := map[string]Why{"K2": WhyNotTaken, "K10": WhySameKey, "P2": WhyNotTaken, "P4": WhyAllowed}
 	eachPair(t, false, func(p pair) string {
 		to := p.after()
+		if p.e.Kind == KIntent {
+			// It has begun already, elsewhere: what was not allowed is an incident.
+			allowed := p.f.State == None || anyOf(p.f.State, InFlight, Interrupted) && (p.e.SameAttempt || p.e.Permitted)
+			switch {
+			case allowed == (p.m.Contradiction == BegunUnasked):
+				return "an attempt that nothing let run is no incident, or one that something did is"
+			case to.State == Cleared || p.m.Reply != ReplyNone:
+				return "a line of a file permits something"
+			case p.m.Attempt && to.Attempts != p.f.Attempts+1:
+				return "the attempt is not counted"
+			}
+			return ""
+		}
 		switch {
 		case p.m.Attempt && !(p.f.State == None || p.f.State == Cleared && p.f.Released):
 			return "an attempt begins without a permission that agents may see"
@@ -136,7 +149,7 @@ func TestContradictionsOverwriteNothing(t *testing.T) {
 	t.Parallel()
 	eachPair(t, true, func(p pair) string {
 		to := p.after()
-		evidence := p.e.Kind == KFinish || p.e.Kind == KLookup || p.e.Kind == KPerson
+		evidence := p.e.Kind == KFinish || p.e.Kind == KLookup || p.e.Kind == KPerson || p.e.Kind == KIntent
 		switch {
 		case p.m.Contradiction == "":
 			return ""
@@ -144,6 +157,8 @@ func TestContradictionsOverwriteNothing(t *testing.T) {
 			return "a contradiction without evidence"
 		case to == p.f, p.f.State == Cleared && to.State == Interrupted:
 			return "" // recorded; or the permission is withdrawn as well
+		case p.e.Kind == KIntent && to.State == Interrupted && !p.f.Used:
+			return "" // what is open is unknown from now on
 		case to.State == Taken && (p.e.TwoClaim || p.e.TwoObjects) && anyOf(p.f.State, InFlight, Interrupted, Cleared):
 			return "" // a second one of the same business key
 		case p.f.State == Cancelled && !p.f.Used && to.State == Held && p.e.TwoClaim && p.e.ClaimLost:

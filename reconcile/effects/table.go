@@ -22,8 +22,8 @@ var table = []row{
 			}
 			return Move{To: Interrupted, Why: WhyExpired}
 		}},
-	{id: "T3", from: []State{InFlight, Held, Cleared}, kind: KGap, when: "a person acknowledges a log gap",
-		to: "interrupted", also: "fences jump by 1,000,000",
+	{id: "T3", from: []State{InFlight, Held, Cleared}, kind: KGap, when: "a person acknowledges a log gap, or that the log file of its run was changed",
+		to: "interrupted", also: "after a log gap fences jump by 1,000,000",
 		move: func(f Facts, e Event) Move { return Move{To: Interrupted, Why: WhyLogGap, Gap: true} }},
 
 	// Evidence about an attempt that is not the last one.
@@ -108,6 +108,29 @@ var table = []row{
 		move: func(f Facts, e Event) Move { return use(reply(f, ReplyReplay)) }},
 	{id: "B12", from: []State{Cancelled}, kind: KBegin, when: "released", to: "unchanged", also: "409 effect_cancelled (final); used from now on",
 		move: func(f Facts, e Event) Move { return use(reply(f, ReplyCancelled)) }},
+
+	// A log file carries an intent: the attempt has begun, whatever we think of it.
+	{id: "W1", from: []State{None}, kind: KIntent, to: "in_flight", also: "attempt 1, also where it overlaps another effect: nobody was asked",
+		move: func(f Facts, e Event) Move { return Move{To: InFlight, Attempt: true} }},
+	{id: "W2", from: []State{InFlight, Interrupted}, kind: KIntent, when: "of the attempt that an appended line lets run",
+		guard: func(f Facts, e Event) bool { return e.SameAttempt }, to: "unchanged", also: "its deadline starts", move: func(f Facts, e Event) Move { return stay(f) }},
+	{id: "W3", from: []State{InFlight, Interrupted}, kind: KIntent, when: "a resolved line that is not ours lets it run once more",
+		guard: func(f Facts, e Event) bool { return e.Permitted }, to: "as it was", also: "attempt n+1; what became of the one before stays unknown to us",
+		move: func(f Facts, e Event) Move {
+			if f.State == InFlight {
+				return Move{To: InFlight, Attempt: true}
+			}
+			return Move{To: Interrupted, Why: WhyUnknown, Attempt: true}
+		}},
+	{id: "W4", from: []State{InFlight, Interrupted, Held, Cleared}, kind: KIntent, when: "nothing lets it run, or not yet", to: "interrupted", also: "attempt n+1; contradiction: it began unasked; an unused permission is withdrawn",
+		move: func(f Facts, e Event) Move {
+			return Move{To: Interrupted, Why: WhyContradicted, Attempt: true, Contradiction: BegunUnasked}
+		}},
+	{id: "W5", from: []State{Taken, Failed, Cancelled}, kind: KIntent, to: "unchanged", also: "contradiction: it began unasked", move: func(f Facts, e Event) Move {
+		m := stay(f)
+		m.Contradiction = BegunUnasked
+		return m
+	}},
 
 	// Finish by the last attempt.
 	{id: "F1", from: []State{InFlight, Interrupted}, kind: KFinish, when: "taken, its reference already proves another effect",

@@ -16,6 +16,7 @@ import (
 	"quittance/ledger/queue"
 	"quittance/ledger/runs"
 	"quittance/reconcile/canon"
+	"quittance/reconcile/lookup"
 )
 
 // overlapsShown bounds the list of other effects with the same business key.
@@ -198,7 +199,7 @@ func (e *Engine) queueItem(x queue.Item) QueueItem {
 		EffectID: x.ID, RunID: x.RunID, Agent: x.Agent, Account: x.Account, Tool: x.Tool, BusinessKey: x.BusinessKey, Summary: x.Summary,
 		Amount: amount, State: x.State, Why: x.Why, Version: x.Version, Attempts: x.Attempts, Refused: x.Refused,
 		WaitingSince: x.WaitingSince.Time, Waiting: x.Now.Sub(x.WaitingSince.Time), Contradicted: x.Contradictions > 0, SecondWaits: x.Proposed,
-		Confirm: x.Early, Known: known(x, e.Blind(x.Tool)), Overdue: x.Now.Sub(x.WaitingSince.Time) > t.OverdueAfter,
+		Confirm: x.Early, Known: known(x, e.Blind(x.Tool)), Provable: provable(x), Overdue: x.Now.Sub(x.WaitingSince.Time) > t.OverdueAfter,
 	}
 }
 
@@ -221,10 +222,30 @@ func known(x queue.Item, blind bool) string {
 		return "the log may have lost what became of it"
 	case x.Attempts == 0:
 		return "no attempt is known"
+	case x.Ended:
+		return "look-ups ended without proof" + lastLook(x)
+	case x.Reason != "":
+		return lookWords(lookup.Reason(x.Reason), x.LookWhy)
 	case blind:
 		return "started, outcome unknown; no look-up"
 	}
 	return "started, outcome unknown"
+}
+
+// lastLook is what the last of them said, where that is more than nothing.
+func lastLook(x queue.Item) string {
+	if x.Reason == "" || lookup.Reason(x.Reason) == lookup.NotYet {
+		return ""
+	}
+	return "; the last: " + lookWords(lookup.Reason(x.Reason), x.LookWhy)
+}
+
+// provable is when the last look of a row that shows it could prove that it was not taken.
+func provable(x queue.Item) time.Time {
+	if lookup.Reason(x.Reason) != lookup.NotYet || x.Ended || !x.Earliest.After(x.Now) {
+		return time.Time{}
+	}
+	return x.Earliest.Time
 }
 
 func cursor(p queue.Place) string {

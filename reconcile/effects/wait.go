@@ -172,7 +172,7 @@ func (e *Engine) Checkpoint(ctx context.Context, account int64, runID string) (C
 		return Checkpoint{}, err
 	case c == nil && len(damaged) > 0:
 		e.log.Error("no checkpoint of a run is what was saved", "run", runID, "damaged", len(damaged))
-		return Checkpoint{}, &Refusal{Code: CodeCheckpointDamaged, RunID: runID, Detail: fmt.Sprintf("%d checkpoints are kept, and none is what was saved: its digest is another. Its effects can be decided all the same.", len(damaged))}
+		return Checkpoint{}, &Refusal{Code: CodeDamaged, RunID: runID, Detail: fmt.Sprintf("%d checkpoints are kept, and none is what was saved: its digest is another. Its effects can be decided all the same.", len(damaged))}
 	case c == nil:
 		return Checkpoint{}, &Refusal{Code: CodeNotFound, RunID: runID, Detail: "The run has no checkpoint."}
 	}

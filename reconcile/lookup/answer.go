@@ -27,6 +27,7 @@ const (
 	NoReference  Reason = "no_reference"  // a record without a name could prove two effects
 	Shared       Reason = "shared"        // another open effect fits it as well
 	Unreferenced Reason = "unreferenced"  // it may be another effect's, whose reference nobody stored
+	NoCall       Reason = "no_call"       // found by a key alone: there is no call to compare it with
 	Matched      Reason = "matched"       // taken
 	Possible     Reason = "possible"      // nothing by our key, but what may be ours
 	Vanished     Reason = "vanished"      // seen before, not now

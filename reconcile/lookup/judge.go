@@ -84,6 +84,8 @@ func Judge(q Question, t Terms, s Seen, earlier []Read) Answer {
 // one judges the only record by our key.
 func (a Answer) one(q Question, h Hit) Answer {
 	switch {
+	case q.KeyOnly:
+		return a.is(Inconclusive, NoCall, "A record was found; there is no call to compare it with.")
 	case !h.Match:
 		return a.is(Inconclusive, Mismatch, "A record with our key was found, but its amount, currency or recipient differs.")
 	case !h.Final:

@@ -78,8 +78,7 @@ func (l *Lookup) tidy(s *Seen, redactor *redact.Redactor) {
 	mask := l.Source.Mask
 	if s.body != nil {
 		if s.Digest == "" {
-			sum := sha256.Sum256(s.body)
-			s.Digest = hex.EncodeToString(sum[:])
+			s.Digest = Digest(s.body)
 		}
 		s.Excerpt, s.body = clean(s.body, maxExcerpt, mask, redactor), nil
 	}
@@ -96,11 +95,19 @@ func (l *Lookup) tidy(s *Seen, redactor *redact.Redactor) {
 			h.Reference = "" // it holds a secret, and so names nothing
 		}
 		h.Record = clean([]byte(h.Record), maxRecord, mask, redactor)
-		h.State = clean([]byte(h.State), maxWord, mask, redactor)
+		for _, word := range []*string{&h.State, &h.Amount, &h.Currency} {
+			*word = clean([]byte(*word), maxWord, mask, redactor)
+		}
 		if h.Result != nil {
 			h.Result, _, _ = redactor.JSON([]byte(mask(string(h.Result))), nil, nil) // nil where it is not JSON
 		}
 	}
+}
+
+// Digest is how what came is recorded: SHA-256 in hexadecimal.
+func Digest(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
 }
 
 // window is how much of a body is searched for secrets before it is cut: a secret that

@@ -23,6 +23,10 @@ type Question struct {
 	// LandsWithin is how long a sent request may still land; nil, for ever.
 	LandsWithin *time.Duration
 
+	// KeyOnly: no call is on record, somebody only wants to see what a key finds. Records
+	// are then found and never match.
+	KeyOnly bool
+
 	// AskedAt is the database's time, committed before anybody was asked: an answer is
 	// never older than it.
 	AskedAt time.Time

@@ -98,6 +98,9 @@ type Hit struct {
 	Result []byte
 	// State is the downstream's own word for where it stands, for people.
 	State string
+	// Amount and Currency are what Match compared, for people: decimal text where the
+	// currency is known, "" where the rules do not say where they stand.
+	Amount, Currency string
 	// Record is the record itself, JSON; redacted and cut once [Lookup.Ask] returns.
 	Record string
 }

@@ -138,7 +138,7 @@ func TestTheOtherKindsAreStrictToo(t *testing.T) {
 		{"{webhook_inbox: {name: a, signature: standard_webhooks, secrets: ['${env:BANK_TOKEN}']}}", "must hold a secret of Standard Webhooks"},
 		{"{webhook_inbox: {name: a, signature: stripe, secrets: ['${env:BANK_TOKEN}']}, absence_is_proof: true}", "an event that did not come proves nothing"},
 		{"{worker: {pool: 5}}", "pool: must be text"},
-		{"{worker: {}, canary: x}", "means nothing for worker"},
+		{"{worker: {}, allow_private: true}", "means nothing for worker"},
 		{"{worker: {}, next: body.next}", "next: means nothing for worker"},
 		{"{sql: {}, not_found: 'body == null'}", "not_found: means nothing for sql"},
 		{"{webhook_inbox: {}, next: body.next}", "next: means nothing for webhook_inbox"},

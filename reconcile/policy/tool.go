@@ -90,6 +90,16 @@ func (t *Tool) LandsWithin() (d time.Duration, declared bool) {
 	return *t.landsWithin, true
 }
 
+// Silence is how long after an attempt's deadline its absence says nothing: what was sent may
+// still land, and may not be seen at once. What is not declared adds nothing.
+func (t *Tool) Silence() time.Duration {
+	d, _ := t.LandsWithin()
+	if t.lookup != nil && t.lookup.Terms.VisibleAfter != nil {
+		d += *t.lookup.Terms.VisibleAfter
+	}
+	return d
+}
+
 // HasLookup is false for a tool that is blind.
 func (t *Tool) HasLookup() bool { return t.lookup != nil }
 

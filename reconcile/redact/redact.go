@@ -12,10 +12,13 @@
 package redact
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
+	"strings"
+	"unicode/utf8"
 )
 
 const prefix = "redacted:"
@@ -35,6 +38,37 @@ func New(key []byte) *Redactor { return &Redactor{append([]byte(nil), key...)} }
 // Redacting twice changes nothing more.
 func (r *Redactor) Text(s string) string {
 	return string(apply([]byte(s), r.inText(s, true)))
+}
+
+// Forms are how a text may read in a document whose secrets were taken out: as it is, as a
+// secret whole, and without the secrets in it.
+func (r *Redactor) Forms(text string) []string {
+	forms := []string{text, r.replacement([]byte(text))}
+	if safe := r.Text(text); safe != text && safe != forms[1] {
+		forms = append(forms, safe)
+	}
+	return forms
+}
+
+// Redacted tells whether something may have been taken out of a document.
+func Redacted(document string) bool { return strings.Contains(document, prefix) }
+
+// Restore puts texts that are known back where they were taken out of a JSON document as
+// secrets, or something in them was: a number of ours that has the form of a card's, say.
+// What is not among them stays hidden. A text that JSON would have to escape is not put back.
+func (r *Redactor) Restore(raw []byte, known ...string) []byte {
+	for _, text := range known {
+		if !bytes.Contains(raw, []byte(prefix)) {
+			break
+		}
+		if text == "" || strings.IndexFunc(text, func(c rune) bool { return c < ' ' || c == '"' || c == '\\' || c == utf8.RuneError }) >= 0 {
+			continue
+		}
+		for _, form := range r.Forms(text)[1:] {
+			raw = bytes.ReplaceAll(raw, []byte(form), []byte(text))
+		}
+	}
+	return raw
 }
 
 func (r *Redactor) replacement(secret []byte) string {

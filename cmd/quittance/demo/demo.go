@@ -22,21 +22,24 @@ var parts = []struct {
 }{
 	{"Without Quittance", (*scene).withoutQuittance},
 	{"With Quittance", (*scene).withQuittance},
+	{"The case that the bank settles", (*scene).settled},
 	{"The case no program can decide", (*scene).undecidable},
 }
 
 const opening = `An agent pays an invoice, and its process is killed. It is started again.
 
 Nothing below is simulated: the agent is a process that gets SIGKILL, the bank is a process with a ledger on disk,
-and Quittance is a server with a database of its own. The bank ignores idempotency keys, as many do.
+and Quittance is a server with a database of its own. The bank ignores idempotency keys, as many do,
+and can be asked for what it has booked.
 `
 
 const closing = `
 All of it held. It took %.1f s, and nothing of it is left.
 
-To repeat a part by hand, run its commands in an empty folder with the policy cmd/quittance/demo/quittance.yaml in it
-(part 3 begins with the "serve" of part 2) and kill -9 the agent where the text says so. PERSON and AGENT are tokens: any
-16 characters or more. The id and the version of what is decided are in /v1/queue.
+To repeat a part by hand, run its commands in an empty folder (parts 3 and 4 begin with the "serve" of part 2) and
+kill -9 the agent where the text says so. The policy there is cmd/quittance/demo/quittance.yaml, with the address of
+the bank of parts 3 and 4 in it. PERSON and AGENT are tokens: any 16 characters or more. The id and the version of what
+is decided are in /v1/queue.
 `
 
 // Run plays every part at banks with the given fault, and writes what happens to out.

@@ -14,11 +14,13 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"quittance/client"
 	"quittance/cmd/quittance/demo/agent"
 	"quittance/cmd/quittance/demo/bank"
 	"quittance/reconcile/access"
+	"quittance/reconcile/lookup"
 )
 
 // DeskPolicy is what the hands-on demo's server is told about its tools.
@@ -51,8 +53,11 @@ func Desk(ctx context.Context, out io.Writer, dir string) error {
 	case closeErr != nil:
 		return closeErr
 	case dir != "":
-		fmt.Fprintf(out, "Its files are in %s. To look again, in the same browser:\n", s.dir)
+		fmt.Fprintf(out, "Its files are in %s. To look again, in the same browser, with a bank that can be asked:\n", s.dir)
 		sc.tell.command("quittance", "serve", "--data", filepath.Join(s.dir, dataFolder), "--policy", filepath.Join(s.dir, policyFile))
+		if sc.books != "" {
+			sc.tell.command("quittance", "demo-bank", "--ledger", filepath.Join(s.dir, sc.books), "--listen", sc.at)
+		}
 	default:
 		fmt.Fprintln(out, "Nothing of it is left.")
 	}
@@ -68,12 +73,20 @@ func (sc *scene) desk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := sc.takeCounter(ctx); err != nil {
+		return err
+	}
+	// Every order of the desk's own bank loses its answer: two of the seed and the agent's.
+	if err := sc.openBank(ctx, bank.Behaviour{LoseAnswers: lostBySeed + 1, Settles: time.Hour, Large: agent.Invoice.Amount}); err != nil {
+		return err
+	}
 	stop, err := sc.seed(ctx, colleague)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	sc.tell.say("The desk is set: other agents have left calls of every state on it, and Robin, a colleague of yours, has decided some.")
+	sc.tell.say("The desk is set: other agents have left calls of every state on it. Robin, a colleague of yours, has decided some;")
+	sc.tell.say("the bank's answer has proven one, that of %s, without anybody's help.", provenRun)
 	if err := sc.crash(ctx); err != nil {
 		return err
 	}
@@ -124,20 +137,21 @@ func (sc *scene) crash(ctx context.Context) error {
 
 // handOver says what is to be done, and opens the desk where there is a display.
 func (sc *scene) handOver(ctx context.Context, link string) error {
-	admin := sc.as(sc.admin)
-	defer admin.Close()
-	queue, err := admin.Queue(ctx, client.QueueFilter{RunID: sc.run()})
+	x, err := sc.lookedUp(ctx, sc.token, sc.run())
 	if err != nil {
 		return err
 	}
-	if len(queue.Items) != 1 {
-		return fmt.Errorf("the queue holds %d rows of the agent's run, not one", len(queue.Items))
+	if x == nil || x.LookUps[0].Reason != string(lookup.NotFinal) {
+		return errors.New("the agent's payment is not left to a person")
 	}
 	fmt.Fprintf(sc.out, "\nYour turn. This link signs you in, once and within %d minutes:\n\n    %s\n\n", int(access.SignInLinkLife.Minutes()), link)
-	fmt.Fprintf(sc.out, "1. Look at the queue: what is at stake, how long it has waited, what is known. Open \"%s\".\n", queue.Items[0].Summary)
-	fmt.Fprintln(sc.out, "2. Ask the bank what it booked, and take its \"id\" for the reference:")
-	sc.tell.command("curl", "-s", bank.FindURL(sc.bankAt, agent.Invoice.Reference))
-	fmt.Fprint(sc.out, "3. Choose \"Yes, it took effect\", say what you saw, enter the reference, and confirm. Then watch this terminal.\n\n")
+	fmt.Fprintf(sc.out, "1. Look at the queue: what is at stake, how long it has waited, what is known. Open \"%s\".\n", x.Summary)
+	fmt.Fprintln(sc.out, "   The server has asked the bank, as the page shows: it has the payment as processing. (It takes an hour over large")
+	fmt.Fprintln(sc.out, "   ones.) That can still change, so it proves nothing, and it is left to you.")
+	fmt.Fprintln(sc.out, "2. Look into the bank's ledger, as its clerk would for you, and find the payment's \"id\":")
+	sc.tell.command("grep", agent.Invoice.Reference, filepath.Join(sc.dir, sc.books))
+	fmt.Fprintln(sc.out, "3. Choose \"Yes, it took effect\", say what you saw, enter the id as the reference and in \"The result the agent will be")
+	fmt.Fprint(sc.out, "   given\", and confirm. Then watch this terminal.\n\n")
 	if err := openInBrowser(link); err != nil {
 		sc.tell.say("No browser was opened (%v): open the link yourself.", err)
 	}

@@ -1,11 +1,13 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +23,7 @@ type scene struct {
 	fault bank.Fault
 	tell  *narrator
 
+	at     string // where the bank is to be, if the server asks it; "" anywhere
 	bank   *process
 	books  string // the bank's ledger, a file in the folder
 	bankAt string // the bank's URL
@@ -30,15 +33,21 @@ type scene struct {
 	starts int // of the agent
 }
 
-// openBank starts the part's bank, which loses the answers to its first orders.
-func (sc *scene) openBank(ctx context.Context, loses int) (err error) {
+// openBank starts the part's bank, which ignores keys and has the part's fault.
+func (sc *scene) openBank(ctx context.Context, how bank.Behaviour) (err error) {
 	name := fmt.Sprintf("bank-%d", sc.play)
 	sc.books = name + ".jsonl"
 	words := []string{"demo-bank", "--ledger", sc.books, "--keys", string(bank.Ignore)}
-	if loses > 0 {
-		words = append(words, "--lose-answers", strconv.Itoa(loses))
+	if how.LoseAnswers > 0 {
+		words = append(words, "--lose-answers", strconv.Itoa(how.LoseAnswers))
 	}
-	hidden := []string{"--listen", anyPort}
+	if how.Settles > 0 {
+		words = append(words, "--settles", strings.TrimSuffix(how.Settles.String(), "0m0s"))
+	}
+	if how.Large > 0 {
+		words = append(words, "--large", strconv.FormatInt(how.Large, 10))
+	}
+	hidden := []string{"--listen", cmp.Or(sc.at, anyPort)}
 	if sc.fault != bank.NoFault {
 		hidden = append(hidden, "--fault", string(sc.fault))
 	}
@@ -90,21 +99,26 @@ func (sc *scene) startAgent(hold agent.Point) (*process, error) {
 	return sc.start(fmt.Sprintf("agent-%d.%d", sc.play, sc.starts), env, words...)
 }
 
-// payAndDie opens a bank that withholds its first answer, and kills the run's first
-// agent once the bank has its payment on the disk: it cannot have gone further.
+// payAndDie kills the run's first agent once the bank, which withholds its answer, has
+// its payment on the disk: it cannot have gone further.
 func (sc *scene) payAndDie(ctx context.Context) (payment string, err error) {
-	if err := sc.openBank(ctx, 1); err != nil {
-		return "", err
-	}
 	p, err := sc.startAgent("")
 	if err != nil {
 		return "", err
 	}
-	line, err := sc.bank.await(ctx, "booked a payment", func(line string) bool { return strings.HasPrefix(line, "booked ") })
-	if err != nil {
+	if payment, err = sc.nextBooked(ctx); err != nil {
 		return "", errors.Join(err, fmt.Errorf("the agent's last words: %s", p.last()))
 	}
-	return strings.Fields(line)[1], p.kill(ctx)
+	return payment, p.kill(ctx)
+}
+
+// nextBooked waits for the next payment that the bank has on the disk.
+func (sc *scene) nextBooked(ctx context.Context) (payment string, err error) {
+	line, err := sc.bank.await(ctx, "booked a payment", func(line string) bool { return strings.HasPrefix(line, "booked ") })
+	if err != nil {
+		return "", err
+	}
+	return strings.Fields(line)[1], nil
 }
 
 // event waits for what an agent does next of this kind.
@@ -135,26 +149,34 @@ func (sc *scene) finish(ctx context.Context, p *process) (started, paid agent.Ev
 	return started, paid, err
 }
 
-// payments are what the bank's ledger holds for the invoice: read from the disk and,
-// as a person would, from the bank. The two must agree.
+// payments are what the bank's ledger holds for the invoice, read from the disk. What
+// the bank shows to whoever asks must agree, or the claim that it does is broken.
 func (sc *scene) payments(ctx context.Context) ([]bank.Payment, error) {
 	onDisk, err := bank.ReadLedger(filepath.Join(sc.dir, sc.books), agent.Invoice.Reference)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := bank.Find(ctx, sc.bankAt, agent.Invoice.Reference)
+	shown, err := bank.Find(ctx, sc.bankAt, agent.Invoice.Reference)
 	if err != nil {
 		return nil, err
 	}
-	if len(seen) != len(onDisk) {
-		return nil, fmt.Errorf("the bank shows %d payments and its ledger holds %d", len(seen), len(onDisk))
+	agree := func(shown, held bank.Payment) bool {
+		return shown.ID == held.ID && shown.Order == agent.Invoice && held.Order == agent.Invoice
 	}
-	for i := range seen {
-		if seen[i].ID != onDisk[i].ID || seen[i].Order != agent.Invoice || onDisk[i].Order != agent.Invoice {
-			return nil, fmt.Errorf("%s in the bank's ledger is not what was ordered", onDisk[i].ID)
-		}
+	if !slices.EqualFunc(shown, onDisk, agree) {
+		return nil, sc.tell.claim(false, "The bank's ledger holds what the bank shows, and what was ordered; it holds %s, and the bank shows %s.",
+			listed(onDisk), listed(shown))
 	}
 	return onDisk, nil
+}
+
+// listed names payments with what was paid.
+func listed(list []bank.Payment) string {
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = fmt.Sprintf("%s of %s to %s", p.ID, dollars(p.Amount), p.Payee)
+	}
+	return cmp.Or(strings.Join(names, " and "), "nothing")
 }
 
 // claimPaid claims how often the bank has paid the invoice.
@@ -178,6 +200,7 @@ func (sc *scene) claimPaid(ctx context.Context, times int) error {
 
 // close ends the part's bank.
 func (sc *scene) close() error {
+	defer sc.leaveCounter()
 	if sc.bank == nil {
 		return nil
 	}

@@ -1,12 +1,14 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 
 	"quittance/client"
+	"quittance/cmd/quittance/demo/bank"
 )
 
 // call is one call of a run that lies on the desk before the agent comes.
@@ -34,6 +36,29 @@ func broke(how string) client.Perform {
 	return func(context.Context, client.Call) (any, error) { return nil, errors.New(how) }
 }
 
+// unanswered pays at the bank, which books the order and does not answer: the caller
+// hangs up then.
+func (sc *scene) unanswered(o bank.Order) client.Perform {
+	return func(ctx context.Context, call client.Call) (any, error) {
+		ctx, hangUp := context.WithCancel(ctx)
+		answered := make(chan struct{})
+		go func() {
+			defer close(answered)
+			_, _ = bank.Pay(ctx, sc.bankAt, call.VendorKey, o)
+		}()
+		_, err := sc.nextBooked(ctx)
+		hangUp()
+		<-answered
+		return nil, cmp.Or(err, errors.New("the connection broke before the bank answered"))
+	}
+}
+
+const (
+	provenRun  = "ap-0120" // its payment is as the bank has it
+	differsRun = "ap-0121" // its payment is not quite as the bank has it
+	lostBySeed = 2         // answers of the bank
+)
+
 // repeated is for a call that overlaps an earlier one, and so is never performed.
 var repeated = broke("a call that had to be held was performed")
 
@@ -42,11 +67,13 @@ func payment(vendor, invoice string, amount int64, currency string) map[string]a
 }
 
 // calls leave an effect in every state but in_flight, in the order of their making.
-func calls() []call {
+func (sc *scene) calls() []call {
 	northern := payment("Northern Paper", "2026-118", 182550, "EUR")
 	again := payment("Northern Paper", "2026-118", 182500, "EUR")
 	rail := payment("Rail Freight Ltd", "RF-5521", 64000, "GBP")
 	lamps := payment("Lamp Works", "LW-70", 9900, "USD")
+	glass := bank.Order{Reference: "GS-311", Payee: "Glass and Sons", Amount: 31200, Currency: "USD"}
+	copper := bank.Order{Reference: "CM-204", Payee: "Copper Mill", Amount: 86500, Currency: "USD"}
 	const payer, nightly = "invoice-payer", "The nightly run was started again after a failure."
 	wire := func(amount, beneficiary, purpose string) map[string]any {
 		return map[string]any{"amount": amount, "currency": "USD", "beneficiary": beneficiary, "purpose": purpose}
@@ -60,6 +87,10 @@ func calls() []call {
 		{run: "ap-0119", agent: payer, tool: "send_payment", args: lamps, perform: took("po_7733")},
 		{run: "ap-0119-again", agent: payer, tool: "send_payment", args: lamps, why: nightly, perform: repeated,
 			verdict: &client.DecisionRequest{Verdict: client.VerdictStop, Note: "The same invoice once more. It was paid with po_7733."}},
+		{run: provenRun, agent: payer, tool: "send_payment", args: payment(glass.Payee, glass.Reference, glass.Amount, glass.Currency),
+			perform: sc.unanswered(glass)},
+		{run: differsRun, agent: payer, tool: "send_payment", args: payment(copper.Payee, copper.Reference, 85600, copper.Currency), // two digits swapped
+			perform: sc.unanswered(copper)},
 		{run: "shop-refund-88", agent: "shop-helper", tool: "issue_refund", why: "The parcel came back unopened.",
 			args:    map[string]any{"order": "SO-3088", "amount": 12999, "currency": "EUR"},
 			perform: broke("504 Gateway Timeout after 30 s")},
@@ -87,11 +118,15 @@ func (sc *scene) seed(ctx context.Context, colleague string) (stop func(), err e
 	}
 	c, person := sc.as(token), sc.as(colleague)
 	defer person.Close()
-	for _, call := range calls() {
+	for _, call := range sc.calls() {
 		if err := call.make(ctx, c, person); err != nil {
 			c.Close()
 			return nil, fmt.Errorf("couldn't put %s of %s on the desk: %w", call.tool, call.run, err)
 		}
+	}
+	if err := sc.bankAsked(ctx, token); err != nil {
+		c.Close()
+		return nil, err
 	}
 	end, err := underWay(ctx, c)
 	if err != nil {
@@ -99,6 +134,20 @@ func (sc *scene) seed(ctx context.Context, colleague string) (stop func(), err e
 		return nil, err
 	}
 	return func() { end(); c.Close() }, nil
+}
+
+// bankAsked waits until the bank's answers have proven what they can.
+func (sc *scene) bankAsked(ctx context.Context, token string) error {
+	for run, proven := range map[string]bool{provenRun: true, differsRun: false} {
+		open, err := sc.lookedUp(ctx, token, run)
+		if err == nil && (open == nil) != proven {
+			err = errors.New("the bank's answer was judged otherwise")
+		}
+		if err != nil {
+			return fmt.Errorf("couldn't have the bank asked about %s: %w", run, err)
+		}
+	}
+	return nil
 }
 
 // make makes one call, and ends its run where nothing is open.

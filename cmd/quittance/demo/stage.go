@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -26,7 +27,7 @@ var Policy []byte
 // Options of a [Stage].
 type Options struct {
 	Out    io.Writer // what happens, for people
-	Policy []byte    // in place of [Policy]
+	Policy []byte    // in place of [Policy]; where it asks [Policy]'s bank, it asks the stage's
 	Env    []string  // added to the environment of the commands
 	Dir    string    // a new or empty folder for all files; "" makes a temporary one
 }
@@ -44,7 +45,8 @@ type Stage struct {
 	serve        *process
 	serverUp     func() (string, error) // waits for the server and gives its URL
 
-	guard *guard
+	guard   *guard
+	counter counter
 
 	mu        sync.Mutex
 	processes []*process // in the order of their start
@@ -70,6 +72,7 @@ func Open(ctx context.Context, o Options) (*Stage, error) {
 	s := &Stage{
 		out: o.Out, dir: dir, program: program, env: append(environment(), o.Env...),
 		admin: access.NewToken(access.PersonPrefix), firstAccount: access.NewToken(access.AgentPrefix),
+		counter: make(counter, 1),
 	}
 	if o.Policy == nil {
 		o.Policy = Policy
@@ -105,6 +108,12 @@ func (s *Stage) begin(ctx context.Context, policy []byte) (err error) {
 	if err := os.Chmod(s.dir, 0o711); err != nil {
 		return fmt.Errorf("couldn't open the demo's folder: %w", err)
 	}
+	at, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	s.counter <- at
+	policy = bytes.ReplaceAll(policy, []byte(policyBank), []byte(at))
 	if err := os.WriteFile(filepath.Join(s.dir, policyFile), policy, 0o600); err != nil {
 		return fmt.Errorf("couldn't write the policy: %w", err)
 	}

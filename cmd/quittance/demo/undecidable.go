@@ -11,27 +11,27 @@ import (
 	"quittance/client"
 	"quittance/cmd/quittance/demo/agent"
 	"quittance/cmd/quittance/demo/bank"
+	"quittance/reconcile/lookup"
 )
 
-// undecidable: a crash between the act and the record, as in the first part. Nobody
-// can know what happened without looking, so nothing is sent again until somebody has.
+// undecidable: the same crash at a bank whose answer can still change. Nobody can know
+// what happened without looking further, so nothing is sent again until somebody has.
 func (sc *scene) undecidable(ctx context.Context) error {
-	if err := sc.withServer(ctx); err != nil {
-		return err
-	}
-	payment, err := sc.payAndDie(ctx)
+	payment, err := sc.payAndVanish(ctx, bank.Behaviour{LoseAnswers: 1, Settles: time.Hour})
 	if err != nil {
 		return err
 	}
-	sc.tell.say("The bank has booked %s. Before its answer comes, the agent is killed: the record says only that it was about to pay.", payment)
-
 	if err := sc.refusedStart(ctx); err != nil {
 		return err
 	}
 	if err := sc.claimPaid(ctx, 1); err != nil {
 		return err
 	}
-	decided, err := sc.decide(ctx)
+	open, err := sc.leftToAPerson(ctx)
+	if err != nil {
+		return err
+	}
+	decided, err := sc.decide(ctx, open)
 	if err != nil {
 		return err
 	}
@@ -82,47 +82,52 @@ func (sc *scene) refusedStart(ctx context.Context) error {
 		"The agent cannot go on: whether the payment was made is unknown.")
 }
 
-// decide is what a person does: take the row from the queue, ask the bank, and say
-// what was found.
-func (sc *scene) decide(ctx context.Context) (client.DecisionAnswer, error) {
+// leftToAPerson finds that the bank's answer has proven nothing, and returns the payment
+// that waits for a person.
+func (sc *scene) leftToAPerson(ctx context.Context) (*client.EffectView, error) {
+	x, err := sc.lookedUp(ctx, sc.token, sc.run())
+	if err != nil {
+		return nil, err
+	}
+	if x == nil {
+		return nil, sc.tell.claim(false, "The payment waits for a person; nothing of this run does.")
+	}
+	last := x.LookUps[0]
+	sc.tell.say("The server has asked the bank, too. A person is shown: %s. %s", x.Summary, last.Why)
+	return x, sc.tell.claim(last.Reason == string(lookup.NotFinal), "The bank has it as processing, which can still change. That proves nothing, and a person has to decide.")
+}
+
+// decide is what a person does: look into the bank's ledger, and say what was found.
+func (sc *scene) decide(ctx context.Context, x *client.EffectView) (client.DecisionAnswer, error) {
 	person := sc.as(sc.admin)
 	defer person.Close()
-	queue, err := person.Queue(ctx, client.QueueFilter{RunID: sc.run()})
-	if err != nil {
-		return client.DecisionAnswer{}, err
-	}
-	if len(queue.Items) != 1 {
-		return client.DecisionAnswer{}, sc.tell.claim(false, "The queue holds the one row of this run; it holds %d.", len(queue.Items))
-	}
-	row := queue.Items[0]
-	sc.tell.say("The queue shows a person: %s.", row.Summary)
 	verdict, err := sc.find(ctx)
 	if err != nil {
 		return client.DecisionAnswer{}, err
 	}
-	verdict.Version = row.Version
+	verdict.Version = x.Version
 	body, err := json.Marshal(verdict)
 	if err != nil {
 		return client.DecisionAnswer{}, fmt.Errorf("couldn't write the verdict down: %w", err)
 	}
 	sc.tell.command("curl", "-s", "-H", "Authorization: Bearer $PERSON", "-H", "Content-Type: application/json",
-		sc.server+"/v1/effects/"+row.EffectID+"/decision", "-d", string(body))
-	answer, err := person.Decide(ctx, row.EffectID, verdict)
+		sc.server+"/v1/effects/"+x.EffectID+"/decision", "-d", string(body))
+	answer, err := person.Decide(ctx, x.EffectID, verdict)
 	if err != nil {
 		return answer, err
 	}
-	sc.tell.say("The person has asked the bank and decides: %s, reference %s.", verdict.Verdict, verdict.Reference)
+	sc.tell.say("The person has had the bank look into its ledger, and decides: %s, reference %s.", verdict.Verdict, verdict.Reference)
 	return answer, nil
 }
 
-// find makes a verdict of what the bank's look-up says.
+// find makes a verdict of what stands in the bank's ledger.
 func (sc *scene) find(ctx context.Context) (v client.DecisionRequest, err error) {
-	found, err := bank.Find(ctx, sc.bankAt, agent.Invoice.Reference)
+	found, err := sc.payments(ctx)
 	if err != nil {
 		return v, err
 	}
-	if len(found) != 1 || !found[0].Final {
-		return v, errors.New("the bank's answer decides nothing")
+	if len(found) != 1 {
+		return v, errors.New("the bank's ledger decides nothing")
 	}
 	p := found[0]
 	result, err := json.Marshal(agent.Receipt{PaymentID: p.ID})
@@ -131,7 +136,7 @@ func (sc *scene) find(ctx context.Context) (v client.DecisionRequest, err error)
 	}
 	return client.DecisionRequest{
 		DecisionID: "decision-" + sc.run(), Verdict: client.VerdictTaken, Reference: p.ID, Result: result,
-		Note: fmt.Sprintf("The bank shows %s to %s, %s.", dollars(p.Amount), p.Payee, p.Status),
+		Note: fmt.Sprintf("The bank's clerk finds %s of %s to %s in the ledger, %s.", p.ID, dollars(p.Amount), p.Payee, p.Status),
 	}, nil
 }
 

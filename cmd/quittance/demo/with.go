@@ -6,6 +6,7 @@ import (
 
 	"quittance/client"
 	"quittance/cmd/quittance/demo/agent"
+	"quittance/cmd/quittance/demo/bank"
 )
 
 // withQuittance: a crash between the record and the agent's own memory of it. The
@@ -17,7 +18,7 @@ func (sc *scene) withQuittance(ctx context.Context) error {
 	sc.tell.command("QUITTANCE_BOOTSTRAP_ADMIN_TOKEN=$PERSON", "QUITTANCE_BOOTSTRAP_AGENT_TOKEN=$AGENT",
 		"quittance", "serve", "--data", dataFolder, "--policy", policyFile, "--listen", strings.TrimPrefix(sc.server, "http://"))
 	sc.tell.say("The server is up, with a new database.")
-	if err := sc.openBank(ctx, 0); err != nil {
+	if err := sc.openBank(ctx, bank.Behaviour{}); err != nil {
 		return err
 	}
 	first, err := sc.startAgent(agent.PointPaid)

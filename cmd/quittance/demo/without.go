@@ -4,11 +4,15 @@ import (
 	"context"
 
 	"quittance/cmd/quittance/demo/agent"
+	"quittance/cmd/quittance/demo/bank"
 )
 
 // withoutQuittance: a crash between the act and the record, and a restart that has to
 // guess.
 func (sc *scene) withoutQuittance(ctx context.Context) error {
+	if err := sc.openBank(ctx, bank.Behaviour{LoseAnswers: 1}); err != nil {
+		return err
+	}
 	payment, err := sc.payAndDie(ctx)
 	if err != nil {
 		return err

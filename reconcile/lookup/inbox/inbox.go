@@ -20,7 +20,7 @@ const Kind = "webhook_inbox"
 // Source is an inbox. Events are stored by whoever receives them, once [Source.Verify] let
 // them in.
 type Source struct {
-	Name    string // the inbox's, part of the address that events are sent to
+	name    string // the inbox's, part of the address that events are sent to
 	scheme  scheme
 	keys    []secret.Text // any may have signed: the old and the new, while one is replaced
 	rules   *rules.Rules
@@ -37,7 +37,10 @@ func Read(b *block.Block) lookup.Source {
 			b.Mistake(b.Kind, path, "%s is missing", name)
 		}
 	}
-	s.Name, _ = b.Text(f["name"], path+".name")
+	name, given := b.Text(f["name"], path+".name")
+	if s.name = name; given && (name == "" || len(name) > 256) {
+		b.Mistake(f["name"], path+".name", "must be a name of 1 to 256 bytes")
+	}
 	s.scheme = scheme(b.Choice(f["signature"], path+".signature", string(standard), string(standard), string(stripe)))
 	for _, n := range b.Items(f["secrets"], path+".secrets") {
 		key := secret.Need(b.Reader, n, path+".secrets", s.secrets)
@@ -54,6 +57,9 @@ func Read(b *block.Block) lookup.Source {
 	return s
 }
 
+// Inbox is the inbox's name, part of the address that events are sent to.
+func (s *Source) Inbox() string { return s.name }
+
 // Host is "": an inbox asks nobody.
 func (s *Source) Host() string { return "" }
 
@@ -62,7 +68,7 @@ func (s *Source) Mask(text string) string { return s.secrets.Mask(text) }
 
 // Ask says that events are brought through See.
 func (s *Source) Ask(context.Context, lookup.Question) lookup.Seen {
-	return lookup.Seen{Problem: lookup.Unanswered, Request: "inbox " + s.Name}
+	return lookup.Seen{Problem: lookup.Unanswered, Request: "inbox " + s.name}
 }
 
 // See looks through the events that came, as the answer {"events": [...]}. Events can show
@@ -73,7 +79,7 @@ func (s *Source) See(ctx context.Context, q lookup.Question, events [][]byte) lo
 }
 
 func (s *Source) see(ctx context.Context, q lookup.Question, raw []byte) lookup.Seen {
-	seen := lookup.Seen{Request: "inbox " + s.Name}
+	seen := lookup.Seen{Request: "inbox " + s.name}
 	s.rules.For(q).Document(ctx, raw, &seen) // complete of what came; without a canary absence proves nothing
 	seen.Hits = latest(seen.Hits)
 	return seen

@@ -14,6 +14,8 @@ type Rules struct {
 	found, possible, notFound, next, asOf, worldSeen              *expr.Expr // of an answer
 	match, final, reference, result, ours, never, reversed, state *expr.Expr // of a hit
 
+	shown seenMoney
+
 	checkResult func([]byte) error
 }
 
@@ -74,6 +76,7 @@ func Read(r *read.Reader, block ast.Node, path string, f map[string]ast.Node, to
 	}
 	if r.Count() == before {
 		rules.agree(r, f, path, tool)
+		rules.shown = moneyIn(hit, rules.match)
 	}
 	return rules
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 
+	"quittance/ledger/money"
 	"quittance/reconcile/canon"
 	"quittance/reconcile/lookup"
 	"quittance/reconcile/policy/expr"
@@ -25,15 +26,22 @@ type Answer struct {
 type Asker struct {
 	rules  *Rules
 	effect map[string]any
+	amount *money.Amount
 }
 
 // For is the rules with the effect in them.
-func (x *Rules) For(q lookup.Question) Asker { return Asker{x, effectVariable(q)} }
+func (x *Rules) For(q lookup.Question) Asker {
+	if q.KeyOnly { // there is no call to be compared with
+		x = &Rules{found: x.found, possible: x.possible, notFound: x.notFound, next: x.next, asOf: x.asOf, worldSeen: x.worldSeen,
+			final: x.final, reference: x.reference, state: x.state, shown: x.shown}
+	}
+	return Asker{x, effectVariable(q), q.Amount}
+}
 
 // ForCanary is what recognises a canary, asked for with [lookup.Question.As]: the rules that
 // find a record.
 func (x *Rules) ForCanary(q lookup.Question) Asker {
-	return Asker{&Rules{found: x.found, notFound: x.notFound, next: x.next, worldSeen: x.worldSeen}, effectVariable(q)}
+	return Asker{&Rules{found: x.found, notFound: x.notFound, next: x.next, worldSeen: x.worldSeen}, effectVariable(q), nil}
 }
 
 // FindsByArgument says whether records are found by arguments alone, which a canary has not.
@@ -134,6 +142,7 @@ func (a Asker) list(ctx context.Context, name string, x *expr.Expr, vars map[str
 		if possible {
 			h := lookup.Hit{Possible: true, Record: shown(record)}
 			h.Reference, _ = a.reference(ctx, record, vars)
+			a.rules.shown.read(ctx, map[string]any{"hit": record, "effect": vars["effect"], "status": vars["status"], "body": vars["body"]}, a.amount, &h)
 			s.Hits = append(s.Hits, h)
 			continue
 		}
@@ -172,22 +181,32 @@ func (a Asker) hit(ctx context.Context, record ref.Val, answer map[string]any) (
 		}
 	}
 	h.Record = shown(record)
-	if !h.Match || !h.Final || h.Never || a.rules.result == nil {
+	a.rules.shown.read(ctx, vars, a.amount, &h)
+	if h.Never || a.rules.result == nil {
 		return h, nil
 	}
-	out, err := a.rules.result.Eval(ctx, vars)
-	if err != nil {
+	result, err := a.result(ctx, vars)
+	if err != nil && h.Match && h.Final {
 		return h, failed("result", err)
 	}
-	if h.Result, err = expr.AppendJSON(nil, out); err != nil {
-		return h, failed("result", err)
-	}
-	if a.rules.checkResult != nil {
-		if err := a.rules.checkResult(h.Result); err != nil {
-			return h, failed("result", fmt.Errorf("it does not fit result_example: %w", err))
-		}
+	if err == nil {
+		h.Result = result // of one that proves nothing it is what a person may give
 	}
 	return h, nil
+}
+
+func (a Asker) result(ctx context.Context, vars map[string]any) ([]byte, error) {
+	out, err := a.rules.result.Eval(ctx, vars)
+	if err != nil {
+		return nil, err
+	}
+	result, err := expr.AppendJSON(nil, out)
+	if err == nil && a.rules.checkResult != nil {
+		if err = a.rules.checkResult(result); err != nil {
+			err = fmt.Errorf("it does not fit result_example: %w", err)
+		}
+	}
+	return result, err
 }
 
 // maxReference is what the record stores of a downstream's name; in bytes.

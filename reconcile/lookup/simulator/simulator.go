@@ -144,6 +144,17 @@ func (s *Server) Put(list ...Payment) {
 	s.ledger = append(s.ledger, list...)
 }
 
+// Turn gives a payment another status.
+func (s *Server) Turn(id, status string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.ledger {
+		if s.ledger[i].ID == id {
+			s.ledger[i].Status = status
+		}
+	}
+}
+
 // Ledger is the truth: everything that landed by now for a reference.
 func (s *Server) Ledger(reference string) (list []Payment) {
 	s.mu.Lock()

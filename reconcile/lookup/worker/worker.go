@@ -17,8 +17,9 @@ import (
 const Kind = "worker"
 
 type source struct {
-	pool  string
-	rules *rules.Rules
+	pool   string
+	canary string
+	rules  *rules.Rules
 }
 
 // Read reads a worker look-up.
@@ -38,16 +39,21 @@ func Read(b *block.Block) lookup.Source {
 	} else {
 		b.Default("match", "hit.recipient_matches")
 	}
-	b.Refuse(Kind, "allow_private", "canary", "not_found", "next")
+	b.Refuse(Kind, "allow_private", "not_found", "next")
 	s := &source{pool: "default", rules: b.Rules()}
 	if pool, ok := b.Text(f["pool"], b.KindPath(Kind)+".pool"); ok {
 		s.pool = pool
 	}
+	s.canary, _ = b.Text(b.At("canary"))
 	return s
 }
 
 // Pool names the workers that may claim the question.
 func (s *source) Pool() string { return s.pool }
+
+// Canary is the business key of a record that exists, which the worker is told to look for
+// too; "" where the worker has one of its own.
+func (s *source) Canary() string { return s.canary }
 
 // Host is "": a worker is not asked, it asks.
 func (s *source) Host() string { return "" }

@@ -79,12 +79,29 @@ func (s *Scope) Compile(r *read.Reader, n ast.Node, path string, want *cel.Type)
 		r.Mistake(n, path, "must not use floats (1.5, double()): they are not exact. Compare amounts with same_amount, other numbers as text")
 		return nil
 	}
-	program, err := s.env.Program(checked, cel.CostLimit(s.cost), cel.InterruptCheckFrequency(1000))
-	if err != nil {
+	if err := e.prepare(s, checked); err != nil {
 		r.Mistake(n, path, "couldn't prepare the expression: %s", err)
 		return nil
 	}
-	e.program = program
+	return e
+}
+
+func (e *Expr) prepare(s *Scope, checked *cel.Ast) (err error) {
+	e.program, err = s.env.Program(checked, cel.CostLimit(s.cost), cel.InterruptCheckFrequency(1000))
+	return err
+}
+
+// Part compiles what is a part of a compiled expression of the scope; nil where it makes
+// no sense by itself.
+func (s *Scope) Part(source string) *Expr {
+	checked, issues := s.env.Compile(source)
+	if issues.Err() != nil {
+		return nil
+	}
+	e := &Expr{checked: checked.NativeRep()}
+	if e.prepare(s, checked) != nil {
+		return nil
+	}
 	return e
 }
 

@@ -4,7 +4,9 @@ import (
 	"slices"
 
 	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/parser"
 )
 
 // visit walks every part of the expression, what macros became included.
@@ -61,6 +63,35 @@ func (e *Expr) ComparesInPart(names ...string) (found bool) {
 			}))
 		}
 	})
+	return found
+}
+
+// Compares finds the first call of function that has what is called name among its
+// arguments, and gives the source of its first other argument: "" where there is none.
+func (e *Expr) Compares(function, name string) (source string) {
+	e.visit(func(x celast.Expr) {
+		if source != "" || x.Kind() != celast.CallKind || x.AsCall().FunctionName() != function {
+			return
+		}
+		args := x.AsCall().Args()
+		if !slices.ContainsFunc(args, func(a celast.Expr) bool { return mentions(a, name) }) {
+			return
+		}
+		for _, a := range args {
+			if !mentions(a, name) {
+				source, _ = parser.Unparse(a, e.checked.SourceInfo())
+				return
+			}
+		}
+	})
+	return source
+}
+
+// Equals is the name of == among calls.
+const Equals = operators.Equals
+
+func mentions(x celast.Expr, name string) (found bool) {
+	celast.PreOrderVisit(x, celast.NewExprVisitor(func(y celast.Expr) { found = found || dotted(y) == name }))
 	return found
 }
 

@@ -36,8 +36,9 @@ type Behaviour struct {
 	Slow        time.Duration `help:"Book an order only after this time, whether or not its sender still waits." placeholder:"TIME"`
 	Lands       time.Duration `help:"Show a booked payment in look-ups only after this time." placeholder:"TIME"`
 	Settles     time.Duration `help:"Keep a payment processing for this time after it has landed." placeholder:"TIME"`
+	Large       int64         `help:"Settle payments below this amount, in the currency's smallest unit, at once." placeholder:"AMOUNT"`
 	LoseAnswers int           `help:"Book this many orders without answering: each sender waits until it goes away." placeholder:"N"`
-	Fault       Fault         `help:"Be broken: double, forget or merge." enum:"none,double,forget,merge" default:"none" hidden:""`
+	Fault       Fault         `help:"Be broken." enum:"none,double,forget,merge,invent,deny,misstate,hasten" default:"none" hidden:""`
 }
 
 // Keys says what an idempotency key does at a bank.
@@ -57,4 +58,27 @@ const (
 	Double  Fault = "double" // an order is booked twice
 	Forget  Fault = "forget" // an order is answered and not booked
 	Merge   Fault = "merge"  // a reference is booked once, whatever is sent
+
+	// Of look-ups; the books are right.
+	Invent   Fault = "invent"   // an order that was not booked is shown
+	Deny     Fault = "deny"     // nothing is shown
+	Misstate Fault = "misstate" // another amount is shown
+	Hasten   Fault = "hasten"   // what is processing is shown as paid
 )
+
+// shown is what a look-up shows of what it should show.
+func (f Fault) shown(list []Payment) []Payment {
+	switch f {
+	case Deny:
+		return []Payment{}
+	case Misstate:
+		for i := range list {
+			list[i].Amount++
+		}
+	case Hasten:
+		for i := range list {
+			list[i].Status, list[i].Final = Paid, true
+		}
+	}
+	return list
+}

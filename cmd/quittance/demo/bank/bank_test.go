@@ -242,6 +242,56 @@ func TestAPaymentLandsThenSettles(t *testing.T) {
 	})
 }
 
+// Where large payments take their time, small ones do not.
+func TestALargePaymentSettlesLater(t *testing.T) {
+	t.Parallel()
+	path := ledgerFile(t)
+	_, url := open(t, path, Behaviour{Settles: time.Hour, Large: order.Amount})
+	small := order
+	small.Amount--
+	if p := pay(t, url, "small", small); !p.Final || p.Status != Paid {
+		t.Errorf("the small one: %+v", p)
+	}
+	if p := pay(t, url, "large", order); p.Final || p.Status != Processing {
+		t.Errorf("the large one: %+v", p)
+	}
+}
+
+// What a look-up lies about, the ledger has as it is.
+func TestALookUpLiesAboutTheBooks(t *testing.T) {
+	t.Parallel()
+	truth := Payment{ID: "pay_1", Order: order, Status: Processing}
+	dearer, done := truth, truth
+	dearer.Amount++
+	done.Status, done.Final = Paid, true
+	for fault, want := range map[Fault]struct{ shown, booked []Payment }{
+		NoFault:  {[]Payment{truth}, []Payment{truth}},
+		Invent:   {[]Payment{truth}, nil},
+		Deny:     {nil, []Payment{truth}},
+		Misstate: {[]Payment{dearer}, []Payment{truth}},
+		Hasten:   {[]Payment{done}, []Payment{truth}},
+	} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			path := ledgerFile(t)
+			_, url := open(t, path, Behaviour{Fault: fault, Settles: time.Hour})
+			pay(t, url, "", order)
+			shown, err := Find(t.Context(), url, order.Reference)
+			if err != nil {
+				t.Fatal(err)
+			}
+			booked, err := ReadLedger(path, order.Reference)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same := func(a, b Payment) bool { a.BookedAt, b.BookedAt = time.Time{}, time.Time{}; return a == b }
+			if !slices.EqualFunc(shown, want.shown, same) || !slices.EqualFunc(booked, want.booked, same) {
+				t.Errorf("shown %v, booked %v", shown, booked)
+			}
+		})
+	}
+}
+
 func TestEachFaultIsOne(t *testing.T) {
 	t.Parallel()
 	for fault, wanted := range map[Fault][]string{

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,6 +21,7 @@ type Bank struct {
 	mu        sync.Mutex
 	ledger    *Ledger
 	behaviour Behaviour
+	invented  []entry // shown and not booked, by a bank that lies
 }
 
 // New makes a bank that owns a ledger. It writes one line to log for each order it has
@@ -65,7 +67,7 @@ func (b *Bank) find(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b.mu.Lock()
-	found := landed(b.ledger.entries, reference, time.Now())
+	found := b.behaviour.Fault.shown(landed(slices.Concat(b.ledger.entries, b.invented), reference, time.Now()))
 	b.mu.Unlock()
 	answer(w, http.StatusOK, Found{found})
 }
@@ -127,7 +129,10 @@ func (b *Bank) book(o Order, key string, how Behaviour) (Payment, int, error) {
 		}
 	}
 	e := b.entry(o, key, how)
-	if how.Fault == Forget {
+	if how.Fault == Forget || how.Fault == Invent {
+		if how.Fault == Invent {
+			b.invented = append(b.invented, e)
+		}
 		b.note(e)
 		return e.payment(time.Now()), http.StatusCreated, nil
 	}
@@ -146,9 +151,13 @@ func (b *Bank) book(o Order, key string, how Behaviour) (Payment, int, error) {
 func (b *Bank) entry(o Order, key string, how Behaviour) entry {
 	now := time.Now().UTC()
 	lands := now.Add(how.Lands)
+	settles := lands.Add(how.Settles)
+	if o.Amount < how.Large {
+		settles = lands
+	}
 	return entry{
 		ID: fmt.Sprintf("pay_%d", len(b.ledger.entries)+1), Order: o, Key: key,
-		BookedAt: now, LandsAt: lands, SettlesAt: lands.Add(how.Settles),
+		BookedAt: now, LandsAt: lands, SettlesAt: settles,
 	}
 }
 
