@@ -83,6 +83,7 @@ func WithContext(ctx Context) DoOption { return func(b *BeginRequest) { b.Contex
 //
 // It returns the outcome, replayed or new, and:
 //   - nil when the call took effect, or is of a tool that the policy does not guard;
+//   - the tool's own error, and nothing else, where the policy only observes the tool;
 //   - a [*RefusedError] when it was refused definitely;
 //   - a [*Paused] (ErrPaused) when a person or a look-up must find out first. Where the
 //     call was performed just now, it wraps what the tool returned;
@@ -183,6 +184,12 @@ func (r *Run) perform(ctx context.Context, b BeginRequest, a BeginAnswer, sent t
 	var out Outcome
 	var err error
 	record := func(rep report) { out, err = r.record(ctx, a, rep) }
+	if a.Observed {
+		// Nothing stops it, as nothing would without us: neither a deadline nor a doubt.
+		call.Deadline = sent.Add(unguardedDeadline)
+		perform.run(ctx, call, record)
+		return out, err
+	}
 	if late := call.Ready(); late != nil {
 		record(inDoubt(late))
 		return out, err
@@ -221,6 +228,9 @@ func (r *Run) record(ctx context.Context, a BeginAnswer, rep report) (Outcome, e
 		}
 		return out, errors.Join(refusal, err)
 	}
+	if a.Observed {
+		return Outcome{}, rep.err
+	}
 	waiting := []WaitingFor{{EffectID: a.EffectID, Reason: "interrupted"}}
 	return Outcome{}, &Paused{RunID: r.id, WaitingFor: waiting, Cause: errors.Join(rep.err, err)}
 }
@@ -241,7 +251,8 @@ func pass(ctx context.Context, b BeginRequest, perform Perform) (Outcome, error)
 	return Outcome{Outcome: OutcomeTaken, Stored: Stored{Result: r.result, Reference: r.reference}}, nil
 }
 
-// unguardedDeadline is what [Call.Ready] of an unguarded call goes by: none, in effect.
+// unguardedDeadline is what [Call.Ready] of an unguarded or only observed call goes by:
+// none, in effect.
 const unguardedDeadline = 24 * time.Hour
 
 // replayed is what was recorded, returned as if the call had been made.

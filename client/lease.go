@@ -58,8 +58,16 @@ func (r *Run) lost(token string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lease.Token == token {
-		r.held = false
+		r.end()
 	}
+}
+
+// end says that the run is not held any more. The caller holds the lock.
+func (r *Run) end() {
+	if r.held {
+		close(r.over)
+	}
+	r.held = false
 }
 
 // token is the lease's; ErrLeaseLost when it is not held any more.
@@ -135,7 +143,7 @@ func (r *Run) refused(err error) error {
 func (r *Run) letGo() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.held = false
+	r.end()
 	if r.stopBeat != nil {
 		r.stopBeat()
 	}

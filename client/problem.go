@@ -7,33 +7,34 @@ import (
 
 // The codes a program may branch on. Texts can change freely; these cannot.
 const (
-	CodeMalformed       = "malformed"        // 400: not JSON, or not the JSON that is allowed here
-	CodeUnauthorized    = "unauthorized"     // 401
-	CodeForbidden       = "forbidden"        // 403
-	CodeNotFound        = "not_found"        // 404; another account's things look absent
-	CodeRunHeld         = "run_held"         // 409: another process holds the run
-	CodeRunPaused       = "run_paused"       // 409: something must be decided first
-	CodeRunClosed       = "run_closed"       // 409
-	CodeLeaseLost       = "lease_lost"       // 409: this process no longer acts for the run
-	CodeLogBehind       = "log_behind"       // 409: the server was restored from an older backup
-	CodeInFlight        = "effect_in_flight" // 409: another attempt is under way
-	CodeConflict        = "conflict"         // 409: the same key for another request
-	CodeCancelled       = "effect_cancelled" // 409: must never run
-	CodeStaleFence      = "stale_fence"      // 409: kept as evidence, the state is another
-	CodeEffectOpen      = "effect_open"      // 409: a run with an open effect cannot be closed
-	CodeDecided         = "decided"          // 409: somebody else decided otherwise
-	CodeStale           = "stale"            // 409: the effect moved on since it was looked at
-	CodeTooLarge        = "too_large"        // 413
-	CodeUnsupportedType = "unsupported_type" // 415
-	CodeInvalid         = "invalid"          // 422: unknown or wrong fields, all of them listed
-	CodeAmbiguous       = "ambiguous"        // 422: does not name one effect
-	CodeNotAllowed      = "not_allowed"      // 409: the verdict does not fit the effect's state
-	CodeNoteMissing     = "note_missing"     // 422: a decision needs a note
-	CodeSecondWaiting   = "second_waiting"   // 409: another verdict waits for a second person
-	CodeNoLookup        = "no_lookup"        // 501: the tool has none
-	CodeLookupOver      = "lookup_over"      // 409: the question is not this worker's any more
-	CodeUnsigned        = "unsigned"         // 401: no secret of the inbox signed the event
-	CodeUnavailable     = "unavailable"      // 503, or no answer that can be understood
+	CodeMalformed       = "malformed"          // 400: not JSON, or not the JSON that is allowed here
+	CodeUnauthorized    = "unauthorized"       // 401
+	CodeForbidden       = "forbidden"          // 403
+	CodeNotFound        = "not_found"          // 404; another account's things look absent
+	CodeRunHeld         = "run_held"           // 409: another process holds the run
+	CodeRunPaused       = "run_paused"         // 409: something must be decided first
+	CodeRunClosed       = "run_closed"         // 409
+	CodeLeaseLost       = "lease_lost"         // 409: this process no longer acts for the run
+	CodeLogBehind       = "log_behind"         // 409: the server was restored from an older backup
+	CodeInFlight        = "effect_in_flight"   // 409: another attempt is under way
+	CodeConflict        = "conflict"           // 409: the same key for another request
+	CodeCancelled       = "effect_cancelled"   // 409: must never run
+	CodeStaleFence      = "stale_fence"        // 409: kept as evidence, the state is another
+	CodeEffectOpen      = "effect_open"        // 409: a run with an open effect cannot be closed
+	CodeDecided         = "decided"            // 409: somebody else decided otherwise
+	CodeStale           = "stale"              // 409: the effect moved on since it was looked at
+	CodeTooLarge        = "too_large"          // 413
+	CodeUnsupportedType = "unsupported_type"   // 415
+	CodeInvalid         = "invalid"            // 422: unknown or wrong fields, all of them listed
+	CodeAmbiguous       = "ambiguous"          // 422: does not name one effect
+	CodeNotAllowed      = "not_allowed"        // 409: the verdict does not fit the effect's state
+	CodeNoteMissing     = "note_missing"       // 422: a decision needs a note
+	CodeSecondWaiting   = "second_waiting"     // 409: another verdict waits for a second person
+	CodeDamaged         = "checkpoint_damaged" // 409: none that is kept is what was saved
+	CodeNoLookup        = "no_lookup"          // 501: the tool has none
+	CodeLookupOver      = "lookup_over"        // 409: the question is not this worker's any more
+	CodeUnsigned        = "unsigned"           // 401: no secret of the inbox signed the event
+	CodeUnavailable     = "unavailable"        // 503, or no answer that can be understood
 )
 
 // The values of Problem.RetryAction: what a program should do next.

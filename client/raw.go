@@ -80,6 +80,19 @@ func (c *Client) Queue(ctx context.Context, f QueueFilter) (QueuePage, error) {
 	return ask[QueuePage](ctx, c, request{method: http.MethodGet, path: "/v1/queue?" + q.Encode()})
 }
 
+// Observed reports what enforcing would have done with the calls of observed tools, of
+// one tool or ("") of all, since a time or (zero) ever.
+func (c *Client) Observed(ctx context.Context, tool string, since time.Time) (ObserveReport, error) {
+	q := url.Values{}
+	if tool != "" {
+		q.Set("tool", tool)
+	}
+	if !since.IsZero() {
+		q.Set("since", since.UTC().Format(time.RFC3339Nano))
+	}
+	return ask[ObserveReport](ctx, c, request{method: http.MethodGet, path: "/v1/observe?" + q.Encode()})
+}
+
 // Decide records a verdict. A DecisionID is made when there is none; give one to be
 // able to repeat the decision.
 func (c *Client) Decide(ctx context.Context, effectID string, in DecisionRequest) (DecisionAnswer, error) {

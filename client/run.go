@@ -19,6 +19,9 @@ type RunOptions struct {
 	// WaitHeld is how long Open waits for a run that another process holds, such as
 	// the lease of this agent's own process that was killed. 0 does not wait.
 	WaitHeld time.Duration
+	// AttemptID is given by whoever holds the run for this process already, with the
+	// Worker that it is held as: the same lease is then given again. See [Handed].
+	AttemptID string
 }
 
 // ErrNothingReady is returned by [Client.Claim] when no run waits for a worker.
@@ -34,8 +37,10 @@ type Run struct {
 
 	mu         sync.Mutex
 	lease      Lease
+	attempt    string // by which the lease is given again
 	held       bool
-	leaving    bool // being released or closed: no new call is begun
+	over       chan struct{} // closed when the run is not held any more
+	leaving    bool          // being released or closed: no new call is begun
 	position   string
 	volatile   map[string][]string
 	checkpoint *Checkpoint
@@ -86,7 +91,7 @@ func (c *Client) Claim(ctx context.Context, o RunOptions, agents ...string) (*Ru
 	}
 	o.Agent = out.Agent
 	r := newRun(c, out.RunID, o)
-	r.took(out, sent)
+	r.took(out, in.AttemptID, sent)
 	if err := r.resume(ctx, out); err != nil {
 		return nil, err
 	}
@@ -116,8 +121,12 @@ func (c *Client) workerOf(o RunOptions) string {
 // given again instead of locking this process out by its own lease.
 func (r *Run) acquire(ctx context.Context) (RunLease, error) {
 	in := OpenRequest{
-		Agent: r.opts.Agent, Worker: r.opts.Worker, AttemptID: newID(),
+		Agent: r.opts.Agent, Worker: r.opts.Worker, AttemptID: r.opts.AttemptID,
 		LeaseSeconds: r.opts.LeaseSeconds, LogPosition: r.Position(),
+	}
+	r.opts.AttemptID = "" // handed over once: a lease after it is this process's own
+	if in.AttemptID == "" {
+		in.AttemptID = newID()
 	}
 	var out RunLease
 	var sent time.Time
@@ -128,15 +137,16 @@ func (r *Run) acquire(ctx context.Context) (RunLease, error) {
 	if err != nil {
 		return out, fmt.Errorf("couldn't open run %q: %w", r.id, asPaused(r.id, err))
 	}
-	r.took(out, sent)
+	r.took(out, in.AttemptID, sent)
 	return out, nil
 }
 
 // took stores a lease whose request was sent at the given time.
-func (r *Run) took(l RunLease, sent time.Time) {
+func (r *Run) took(l RunLease, attempt string, sent time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lease, r.held, r.leaving, r.volatile = l.Lease, true, false, l.Volatile
+	r.lease, r.attempt, r.held, r.leaving, r.volatile = l.Lease, attempt, true, false, l.Volatile
+	r.over = make(chan struct{})
 	if l.LogPosition != "" {
 		r.position = l.LogPosition
 	}

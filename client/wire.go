@@ -47,6 +47,7 @@ type BeginAnswer struct {
 	Key      string `json:"key,omitempty"`
 
 	// Set when Do is proceed.
+	Observed        bool       `json:"observed,omitempty" doc:"The tool is only observed: record what comes of the call, and let nothing stop it. An error of the tool is its own, and pauses nothing."`
 	Attempt         int        `json:"attempt,omitempty" doc:"Which try this is, from 1."`
 	Fence           int64      `json:"fence,omitempty" doc:"To be given to finish."`
 	Deadline        *time.Time `json:"deadline,omitempty" doc:"When the call must have been sent by, on the server's clock."`

@@ -43,6 +43,7 @@ type Lease struct {
 type CheckpointMark struct {
 	Turn    int64     `json:"turn"`
 	SavedAt time.Time `json:"saved_at"`
+	Damaged bool      `json:"damaged,omitempty" doc:"It is not what was saved: its digest is another."`
 }
 
 // RunLease answers open and claim.
@@ -79,13 +80,14 @@ type SaveCheckpoint struct {
 	LogPosition string          `json:"log_position,omitempty"`
 }
 
-// Checkpoint is the last one saved by the highest epoch.
+// Checkpoint is the last one saved by the highest epoch that is what was saved.
 type Checkpoint struct {
-	Turn        int64           `json:"turn"`
-	SavedAt     time.Time       `json:"saved_at"`
-	State       json.RawMessage `json:"state"`
-	Occurrences map[string]int  `json:"occurrences,omitempty"`
-	LogPosition string          `json:"log_position,omitempty"`
+	Turn        int64            `json:"turn"`
+	SavedAt     time.Time        `json:"saved_at"`
+	State       json.RawMessage  `json:"state"`
+	Occurrences map[string]int   `json:"occurrences,omitempty"`
+	Skipped     []CheckpointMark `json:"skipped,omitempty" doc:"Later ones that are damaged: the run goes on from an earlier turn, and what it did since is replayed."`
+	LogPosition string           `json:"log_position,omitempty"`
 }
 
 // CloseRequest ends a run for good.

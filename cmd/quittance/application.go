@@ -16,6 +16,7 @@ import (
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
 	"quittance/reconcile/policy"
+	"quittance/reconcile/wake"
 	"quittance/web"
 )
 
@@ -50,8 +51,9 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 		return application{}, err
 	}
 	router.Use(desk.AuditAPI(who, log))
+	waker := wake.New(db, engine.Policy, c.PublicURL, log)
 	err = api.Register(router, api.Options{
-		Engine: engine, Access: who, PublicURL: c.PublicURL, Version: version(), Ready: readiness(db, engine),
+		Engine: engine, Access: who, Deliveries: waker, PublicURL: c.PublicURL, Version: version(), Ready: readiness(db, engine),
 	})
 	if err != nil {
 		return application{}, err
@@ -63,10 +65,10 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 	}
 	many.Use(work)
 	desk.Register(router, desk.Options{
-		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Log: log, PublicURL: c.PublicURL, Version: version(),
+		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Wake: waker, Log: log, PublicURL: c.PublicURL, Version: version(),
 	})
 	return application{handler: router, loops: []func(context.Context){
-		engine.Loops,
+		engine.Loops, waker.Run,
 		func(ctx context.Context) {
 			if err := work.Run(ctx); err != nil && ctx.Err() == nil {
 				log.Error("jobs are not done on this server", "error", err)

@@ -25,6 +25,8 @@ type cli struct {
 	People  peopleCmd  `cmd:"" help:"Work on people and their roles."`
 	Log     logCmd     `cmd:"" help:"Work with log files that agents keep."`
 	Policy  policyCmd  `cmd:"" help:"Work on policy files."`
+	Work    workCmd    `cmd:"" help:"Start an agent's command for each run that is ready."`
+	Observe observeCmd `cmd:"" help:"See what enforcing would have done with calls that were only observed."`
 	Lookup  lookupCmd  `cmd:"" help:"Work on look-ups."`
 	Version versionCmd `cmd:"" help:"Say which version this is."`
 	demoCommands

@@ -18,6 +18,9 @@ import (
 const mainVariable = "QUITTANCE_TEST_RUN_MAIN"
 
 func TestMain(m *testing.M) {
+	if mode := os.Getenv(agentVariable); mode != "" {
+		os.Exit(agentCommand(mode)) // before the program: its environment has both
+	}
 	if os.Getenv(mainVariable) != "" {
 		main()
 	}

@@ -27,11 +27,6 @@ func (c *policyCheckCmd) Run(out output) error {
 	if err != nil {
 		return err
 	}
-	for _, line := range p.NotYet() {
-		if _, err := fmt.Fprintf(out, "%s: note: %s\n", c.File, line); err != nil {
-			return err
-		}
-	}
 	_, err = fmt.Fprintf(out, "%s: no mistakes; %d tools declared\n", c.File, len(p.Tools()))
 	return err
 }
@@ -79,19 +74,11 @@ func watchPolicy(ctx context.Context, file string, put func(context.Context, *po
 			log.Error("the policy was not reloaded; the old one stays in force", "err", err)
 			row.Outcome, row.Note = "denied", err.Error()
 		} else {
-			warnNotYet(p, log)
 			log.Info("policy reloaded", "file", file, "tools", len(p.Tools()), "digest", p.Digest)
 			row.Subject = "policy:" + p.Digest
 		}
 		if err := record(context.WithoutCancel(ctx), row); err != nil {
 			log.Error("the audit trail has no line about the policy", "err", err)
 		}
-	}
-}
-
-// warnNotYet says what the policy declares and nothing acts upon yet.
-func warnNotYet(p *policy.Policy, log *slog.Logger) {
-	for _, line := range p.NotYet() {
-		log.Warn("the policy declares what is not there yet", "what", line)
 	}
 }

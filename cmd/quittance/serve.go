@@ -35,7 +35,6 @@ func (c *serveCmd) Run(ctx context.Context, env environment, log *slog.Logger) (
 	if err != nil {
 		return err
 	}
-	warnNotYet(rules, log)
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("couldn't listen on %s: %w", c.Listen, err)

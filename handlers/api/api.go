@@ -39,6 +39,8 @@ type Engine interface {
 	Undo(ctx context.Context, p effects.Person, u effects.Undo) (effects.DecideAnswer, error)
 	AddEvidence(ctx context.Context, p effects.Person, a effects.AddEvidence) (effects.DecideAnswer, error)
 
+	ObserveReport(ctx context.Context, q effects.ObserveQuery) ([]effects.ObservedTool, error)
+	ObservedCalls(ctx context.Context, q effects.ObserveQuery) (list []effects.ObservedCall, next string, err error)
 	ClaimLookups(ctx context.Context, c effects.ClaimLookups) ([]effects.LookupQuestion, error)
 	AnswerLookup(ctx context.Context, account int64, id string, brought []byte) (effects.LookupVerdict, error)
 	Receive(ctx context.Context, inbox string, h http.Header, body []byte) (effects.Received, error)
@@ -55,8 +57,9 @@ type Access interface {
 
 // Options are what the handlers have to be told.
 type Options struct {
-	Engine Engine
-	Access Access
+	Engine     Engine
+	Access     Access
+	Deliveries Deliveries
 	// PublicURL is where people reach the pages, for the links in answers; "" makes
 	// them relative.
 	PublicURL string
@@ -68,16 +71,17 @@ type Options struct {
 
 // API holds what the handlers share. Safe for concurrent use.
 type API struct {
-	engine  Engine
-	access  Access
-	public  string
-	ready   func(context.Context) error
-	openAPI []byte
+	engine     Engine
+	access     Access
+	deliveries Deliveries
+	public     string
+	ready      func(context.Context) error
+	openAPI    []byte
 }
 
 // Register puts every route on e.
 func Register(e *echo.Echo, o Options) error {
-	a := &API{engine: o.Engine, access: o.Access, public: strings.TrimRight(o.PublicURL, "/"), ready: o.Ready}
+	a := &API{engine: o.Engine, access: o.Access, deliveries: o.Deliveries, public: strings.TrimRight(o.PublicURL, "/"), ready: o.Ready}
 	document, err := describe(routes, o.Version)
 	if err != nil {
 		return err

@@ -169,7 +169,7 @@ func beginWire(b *effects.BeginAnswer) *client.BeginAnswer {
 	case client.DoPass:
 		return out
 	case client.DoProceed:
-		out.Attempt, out.Fence, out.VendorKey = b.Attempt, b.Fence, b.VendorKey
+		out.Attempt, out.Fence, out.VendorKey, out.Observed = b.Attempt, b.Fence, b.VendorKey, b.Observed
 		out.Deadline, out.PerformWithinMS = momentOrNil(b.Deadline), b.PerformWithin.Milliseconds()
 		return out
 	}

@@ -22,6 +22,7 @@ import (
 	"quittance/reconcile/notify"
 	"quittance/reconcile/policy"
 	"quittance/reconcile/policy/read"
+	"quittance/reconcile/wake"
 	"quittance/web"
 )
 
@@ -32,6 +33,12 @@ tools:
     summary: "Pay {amount} {currency} to {vendor} for {invoice}"
     business_key: "{vendor}/{invoice}"
     amount: {value: amount, currency: currency, unit: major}
+  try_payment:
+    mode: observe
+    summary: "Pay {amount} {currency} for {invoice}"
+    business_key: "{invoice}"
+    amount: {value: amount, currency: currency, unit: major}
+    deadline: 1s
   read_balance:
     effect: none
   create_payout:
@@ -95,7 +102,7 @@ func startUnder(t *testing.T, source string, changes ...func(*web.Options)) *liv
 	}
 	e, err := web.New(options)
 	must(t, err)
-	must(t, api.Register(e, api.Options{Engine: engine, Access: l.access, Version: "test"}))
+	must(t, api.Register(e, api.Options{Engine: engine, Access: l.access, Deliveries: wake.New(db, engine.Policy, "", options.Log), Version: "test"}))
 
 	ctx, stop := context.WithCancel(context.Background())
 	looped := make(chan struct{})

@@ -38,6 +38,7 @@ var kinds = map[effects.Code]kind{
 	effects.CodeLogBehind:   {409, "The log is behind", true, client.RetryHuman, false},
 	effects.CodeLookupOver:  {409, "The question is over", false, client.RetryAbandon, true},
 	effects.CodeUnsigned:    {401, "Not signed", false, client.RetryAbandon, false},
+	effects.CodeDamaged:     {409, "No checkpoint is what was saved", false, client.RetryHuman, false},
 	effects.CodeNotFound:    {404, "Not found", false, client.RetryAbandon, false},
 	effects.CodeForbidden:   {403, "Not allowed", false, client.RetryHuman, false},
 	effects.CodeTooLarge:    {413, "Too large", false, "", false},

@@ -60,6 +60,21 @@ var queueFilters = []parameter{
 	{name: "limit", does: "1 to 200; 50 when absent.", whole: true},
 }
 
+var observeFilters = []parameter{
+	{name: "account", does: "Only this account's."},
+	{name: "tool", does: "Only this tool's."},
+	{name: "since", does: "Only those from a time of RFC 3339 on, or of the last 7d, 36h."},
+	{name: "cursor", does: "next_cursor of the page before."},
+	{name: "limit", does: "1 to 200; 50 when absent.", whole: true},
+}
+
+var deliveryFilters = []parameter{
+	{name: "endpoint", does: "Only to this endpoint."},
+	{name: "state", does: "due, delivered, overtaken or given_up."},
+	{name: "cursor", does: "next_cursor of the page before."},
+	{name: "limit", does: "1 to 200; 50 when absent.", whole: true},
+}
+
 var routes = []route{
 	// Runs.
 	{http.MethodPut, "/v1/runs/:run_id", agent, "Take the lease of a run, which is opened when it is new", nil,
@@ -112,6 +127,20 @@ var routes = []route{
 		nil, answers{200: client.EffectChanged{}}, (*API).lookUp},
 	{http.MethodPost, "/v1/effects/:effect_id/undo", decider, "Take back a decision that is not used yet", nil,
 		client.UndoRequest{}, answers{200: client.EffectChanged{}}, (*API).undo},
+
+	// Tools that are only observed.
+	{http.MethodGet, "/v1/observe", reader, "What enforcing would have done with the calls of observed tools", observeFilters[:3],
+		nil, answers{200: client.ObserveReport{}}, (*API).observeReport},
+	{http.MethodGet, "/v1/observe/calls", reader, "The calls that enforcing would have stopped, latest first", observeFilters,
+		nil, answers{200: client.ObservedCalls{}}, (*API).observedCalls},
+
+	// What endpoints are told.
+	{http.MethodGet, "/v1/deliveries", reader, "The log of deliveries, latest first", deliveryFilters,
+		nil, answers{200: client.Deliveries{}}, (*API).listDeliveries},
+	{http.MethodGet, "/v1/deliveries/:delivery_id", reader, "Read a delivery and its attempts", nil,
+		nil, answers{200: client.DeliveryView{}}, (*API).getDelivery},
+	{http.MethodPost, "/v1/deliveries/:delivery_id/replay", decider, "Send a delivery again, under its id", nil,
+		nil, answers{200: client.DeliveryView{}}, (*API).replayDelivery},
 
 	// The log.
 	{http.MethodGet, "/v1/log", reader, "Whether the log is known to have lost events", nil,

@@ -169,6 +169,9 @@ func (a *API) getCheckpoint(c echo.Context, who identity) error {
 		return a.refused(err)
 	}
 	out := client.Checkpoint{Turn: saved.Turn, SavedAt: moment(saved.SavedAt), State: saved.State}
+	for _, x := range saved.Skipped {
+		out.Skipped = append(out.Skipped, client.CheckpointMark{Turn: x.Turn, SavedAt: moment(x.SavedAt), Damaged: true})
+	}
 	if len(saved.Occurrences) > 0 {
 		if err := json.Unmarshal(saved.Occurrences, &out.Occurrences); err != nil {
 			return fmt.Errorf("couldn't read the stored occurrences: %w", err)

@@ -29,7 +29,7 @@ func leaseWire(l effects.Lease) client.RunLease {
 		Lease: client.Lease{Token: l.Token, Epoch: l.Epoch, ExpiresAt: moment(l.ExpiresAt)},
 	}
 	if l.Checkpoint != nil {
-		out.Checkpoint = &client.CheckpointMark{Turn: l.Checkpoint.Turn, SavedAt: moment(l.Checkpoint.SavedAt)}
+		out.Checkpoint = &client.CheckpointMark{Turn: l.Checkpoint.Turn, SavedAt: moment(l.Checkpoint.SavedAt), Damaged: l.Checkpoint.Damaged}
 	}
 	return out
 }

@@ -18,6 +18,7 @@ import (
 	"quittance/reconcile/bulk"
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
+	"quittance/reconcile/wake"
 	"quittance/web"
 )
 
@@ -28,6 +29,7 @@ type Options struct {
 	DB     *ledger.DB // for reading, and for drafts
 	Hub    *notify.Hub
 	Bulk   *bulk.Service
+	Wake   *wake.Service
 	Log    *slog.Logger
 	// PublicURL is where people reach the pages; https makes the cookie secure.
 	PublicURL string
@@ -41,6 +43,7 @@ type Desk struct {
 	db      *ledger.DB
 	hub     *notify.Hub
 	bulk    *bulk.Service
+	wake    *wake.Service
 	log     *slog.Logger
 	cookie  web.SessionCookie
 	public  string
@@ -52,7 +55,7 @@ type Desk struct {
 // Register puts every page on e.
 func Register(e *echo.Echo, o Options) *Desk {
 	d := &Desk{
-		engine: o.Engine, access: o.Access, db: o.DB, hub: o.Hub, bulk: o.Bulk, log: o.Log,
+		engine: o.Engine, access: o.Access, db: o.DB, hub: o.Hub, bulk: o.Bulk, wake: o.Wake, log: o.Log,
 		cookie: web.SessionCookie{Secure: strings.HasPrefix(o.PublicURL, "https://")},
 		public: strings.TrimRight(o.PublicURL, "/"), version: o.Version, began: time.Now(),
 	}

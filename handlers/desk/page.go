@@ -3,11 +3,13 @@ package desk
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"quittance/ledger/desk"
 	"quittance/ledger/queue"
+	"quittance/reconcile/policy"
 	"quittance/views"
 	"quittance/web"
 )
@@ -50,6 +52,12 @@ func (d *Desk) page(r *request, title, here string) (views.Page, error) {
 		{Label: "Decided", URL: "/decided", Icon: "decided", Count: capped(decided, 100)},
 		{Label: "Runs", URL: "/runs", Icon: "runs"},
 		{Label: "Tools", URL: "/tools", Icon: "tools"},
+	}
+	if slices.ContainsFunc(d.engine.Policy().Tools(), (*policy.Tool).Observe) {
+		p.Nav = append(p.Nav, views.NavItem{Label: "Observed", URL: "/observe", Icon: "search"})
+	}
+	if len(d.engine.Policy().Webhooks()) > 0 {
+		p.Nav = append(p.Nav, views.NavItem{Label: "Deliveries", URL: "/deliveries", Icon: "runs"})
 	}
 	if r.may(auditor) {
 		p.Nav = append(p.Nav, views.NavItem{Label: "Audit", URL: "/audit", Icon: "audit"}, views.NavItem{Label: "People", URL: "/people", Icon: "people"})
@@ -127,6 +135,7 @@ var notices = map[string]views.Notice{
 	"asked":        {Kind: "ok", Text: "The downstream is being asked. What it says shows here."},
 	"asking":       {Kind: "ok", Text: "The downstream is being asked already, or its turn comes in a moment: nobody is asked twice at once."},
 	"changed":      {Kind: "ok", Text: "Changed."},
+	"replayed":     {Kind: "ok", Text: "It is sent again now, under the same id."},
 }
 
 func (r *request) notice() *views.Notice {

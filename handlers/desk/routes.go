@@ -57,8 +57,14 @@ var routes = []route{
 	{method: http.MethodGet, path: "/runs", who: reader, handle: (*Desk).runs},
 	{method: http.MethodGet, path: "/runs/:id", who: reader, handle: (*Desk).run},
 	{method: http.MethodGet, path: "/tools", who: reader, handle: (*Desk).tools},
+	{method: http.MethodGet, path: "/observe", who: reader, handle: (*Desk).observe},
 	{method: http.MethodPost, path: "/tools/lookup", who: tester, handle: (*Desk).tryLookup, action: "lookup.test"},
 	{method: http.MethodGet, path: "/events", who: reader, handle: (*Desk).events, stream: true},
+
+	// What endpoints are told.
+	{method: http.MethodGet, path: "/deliveries", who: reader, handle: (*Desk).deliveries},
+	{method: http.MethodGet, path: "/deliveries/:delivery", who: reader, handle: (*Desk).delivery},
+	{method: http.MethodPost, path: "/deliveries/:delivery/replay", who: decider, handle: (*Desk).replay, action: "delivery.replay", used: (*Desk).backToDelivery},
 
 	// The installation.
 	{method: http.MethodGet, path: "/health", who: reader, handle: (*Desk).health},

@@ -98,7 +98,7 @@ func toolCard(t *policy.Tool) views.Tool {
 		mark("plain", "Not guarded")
 	}
 	if t.Observe() {
-		mark("plain", "Observe is not acted upon yet: enforced")
+		mark("plain", "Only observed: nothing is stopped")
 	}
 	if t.Guarded() && !t.HasLookup() {
 		mark("unknown", "Blind: no look-up")

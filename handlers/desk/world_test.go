@@ -29,6 +29,7 @@ import (
 	"quittance/reconcile/notify"
 	"quittance/reconcile/policy"
 	"quittance/reconcile/policy/read"
+	"quittance/reconcile/wake"
 	"quittance/web"
 )
 
@@ -108,7 +109,8 @@ func newWorldWith(t testing.TB, source string) *world {
 		t.Fatal(err)
 	}
 	e.Use(desk.AuditAPI(w.access, log))
-	if err := api.Register(e, api.Options{Engine: w.engine, Access: w.access, Version: "test"}); err != nil {
+	waker := wake.New(w.db, w.engine.Policy, "", log)
+	if err := api.Register(e, api.Options{Engine: w.engine, Access: w.access, Deliveries: waker, Version: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	many := bulk.New(w.db, w.engine)
@@ -117,13 +119,14 @@ func newWorldWith(t testing.TB, source string) *world {
 		t.Fatal(err)
 	}
 	many.Use(work)
-	desk.Register(e, desk.Options{Engine: w.engine, Access: w.access, DB: w.db, Hub: w.hub, Bulk: many, Log: log, Version: "test"})
+	desk.Register(e, desk.Options{Engine: w.engine, Access: w.access, DB: w.db, Hub: w.hub, Bulk: many, Wake: waker, Log: log, Version: "test"})
 	s := httptest.NewServer(e)
 	t.Cleanup(s.Close)
 	w.url = s.URL
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { w.engine.Loops(ctx) })
+	running.Go(func() { waker.Run(ctx) })
 	running.Go(func() {
 		if err := work.Run(ctx); err != nil && t.Context().Err() == nil {
 			t.Error(err)

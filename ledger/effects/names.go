@@ -36,6 +36,7 @@ const (
 	WhyHit          Why = "hit"          // a look-up found something after all
 	WhyContradicted Why = "contradicted" // evidence against an unused decision
 	WhyKeyLife      Why = "key_life"     // the vendor's key no longer lives long enough
+	WhyObserved     Why = "observed"     // it may have been performed while its tool was only observed
 
 	// held
 	WhyOverlap       Why = "overlap"         // another effect holds the business key
@@ -66,7 +67,7 @@ const (
 
 // WhysOf lists what Why may be in a state; an empty list means none.
 var WhysOf = map[State][]Why{
-	Interrupted: {WhyDeadline, WhyLease, WhyUnknown, WhyReference, WhyLogGap, WhyKeptFinish, WhyUndone, WhyHit, WhyExpired, WhyContradicted, WhyKeyLife},
+	Interrupted: {WhyDeadline, WhyLease, WhyUnknown, WhyReference, WhyLogGap, WhyKeptFinish, WhyUndone, WhyHit, WhyExpired, WhyContradicted, WhyKeyLife, WhyObserved},
 	Held:        {WhyOverlap, WhyNoBusinessKey, WhyUndone, WhyExpired},
 	Cleared:     {WhyNotTaken, WhyAllowed, WhySameKey},
 }

@@ -60,7 +60,8 @@ type Answer struct {
 
 // BeginAnswer clears an attempt (Do "proceed") or replays what is known ("replay").
 type BeginAnswer struct {
-	Do            string // "proceed" | "replay"
+	Do            string // "proceed" | "replay" | "pass"
+	Observed      bool   // the tool is only observed: whatever is known, it proceeds
 	EffectID      string
 	Key           string // 64 hex digits
 	Attempt       int

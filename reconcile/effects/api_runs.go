@@ -43,6 +43,7 @@ type Lease struct {
 type CheckpointInfo struct {
 	Turn    int64
 	SavedAt time.Time
+	Damaged bool // it is not what was saved, and no earlier one is
 }
 
 // Checkpoint is an agent's saved state: State and Occurrences are JSON as sent.
@@ -50,6 +51,7 @@ type Checkpoint struct {
 	CheckpointInfo
 	State       []byte
 	Occurrences []byte
+	Skipped     []CheckpointInfo // later ones that are not what was saved
 }
 
 // RunView is a run as its agent sees it.

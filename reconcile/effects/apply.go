@@ -12,17 +12,29 @@ import (
 // means that nothing is known to have been recorded. Calls that run at the same time
 // share a commit; a call that is alone does not wait for others.
 func (e *Engine) Apply(ctx context.Context, ops []Op) ([]Answer, error) {
-	p := &pending{done: make(chan struct{}), ops: make([]*prepared, len(ops))}
+	p := &pending{done: make(chan struct{}), ops: make([]*prepared, 0, len(ops))}
 	answers := make([]Answer, len(ops))
+	var watched []*prepared
 	live := false
 	for i, op := range ops {
-		p.ops[i] = e.prepare(op)
-		p.ops[i].answer = &answers[i]
-		if r := p.ops[i].refusal; r != nil {
-			answers[i].Refusal = r
-		} else {
-			live = true
+		x := e.prepare(op)
+		x.answer = &answers[i]
+		if x.refusal != nil {
+			answers[i].Refusal = x.refusal
 		}
+		seen, err := e.watches(ctx, x)
+		switch {
+		case err != nil:
+			return nil, err
+		case seen:
+			watched = append(watched, x)
+			continue
+		}
+		live = live || x.refusal == nil
+		p.ops = append(p.ops, x)
+	}
+	if err := e.watch(ctx, watched); err != nil {
+		return nil, err
 	}
 	if !live {
 		return answers, nil
@@ -30,7 +42,7 @@ func (e *Engine) Apply(ctx context.Context, ops []Op) ([]Answer, error) {
 	if err := e.submit(ctx, p); err != nil {
 		return nil, err
 	}
-	return answers, nil
+	return answers, e.watch(ctx, unknownFinishes(p.ops))
 }
 
 // apply reads what the ops speak about, decides each in its order, and writes.

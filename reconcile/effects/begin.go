@@ -7,6 +7,7 @@ import (
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
+	"quittance/ledger/observed"
 	"quittance/ledger/runs"
 	"quittance/reconcile/canon"
 	"quittance/reconcile/policy"
@@ -86,6 +87,7 @@ func cut(s string, n int) string {
 func (w *work) beginEffect(ctx context.Context, p *prepared, c call, r *run, x *effect) (*Refusal, error) {
 	ev := Event{Kind: KBegin, SameLease: true, LogGap: w.sys.InGap()}
 	var last store.Attempt
+	var met *observed.Met
 	if x == nil {
 		if r.Kept > 0 {
 			kept, err := store.KeptFinish(ctx, w.tx, r.ID, c.key[:])
@@ -103,6 +105,10 @@ func (w *work) beginEffect(ctx context.Context, p *prepared, c call, r *run, x *
 		}
 		x = w.newEffect(p, c, r)
 		ev.ClaimTaken = w.claimTaken(c.tool, c.claims, r.ID, x.ID)
+		var err error
+		if met, err = w.observedBefore(ctx, c, r, ev.ClaimTaken); err != nil {
+			return nil, err
+		}
 	} else {
 		switch x.State {
 		case InFlight:
@@ -120,14 +126,19 @@ func (w *work) beginEffect(ctx context.Context, p *prepared, c call, r *run, x *
 			}
 			ev.ClaimTaken = w.claimTaken(c.tool, x.claims(), r.ID, x.ID)
 			ev.KeyDead = w.keyDead(x, c.tool)
+			var err error
+			if met, err = w.observedSince(ctx, x, c); err != nil {
+				return nil, err
+			}
 		}
 	}
+	ev.Observed = met != nil
 
 	m, err := w.step(x, ev, "begin", p.cause(), func(m Move) {
 		if m.Attempt {
 			last = w.newAttempt(x, c.tool, r, p.Begin.AttemptID)
 		}
-		if x.isNew && m.To == Interrupted {
+		if m.Gap {
 			// No attempt is known here: one may be on its way all the same.
 			x.Gap = true
 			since := w.now
@@ -135,11 +146,13 @@ func (w *work) beginEffect(ctx context.Context, p *prepared, c call, r *run, x *
 				since = w.sys.AcknowledgedAt.Time
 			}
 			x.Deadline, x.Moment = w.moment(c.tool, since.Add(c.tool.Deadline))
-			x.Fence = w.sys.FenceBase
 		}
 	})
 	if err != nil {
 		return nil, err
+	}
+	if met != nil && m.Gap && m.Why == WhyObserved {
+		w.tellObserved(x, met)
 	}
 	switch m.Reply {
 	case ReplyProceed, ReplyAgain:

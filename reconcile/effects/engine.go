@@ -122,6 +122,9 @@ func (e *Engine) SetPolicy(ctx context.Context, p *policy.Policy) error {
 	e.mu.Lock()
 	e.policies[string(policyDigest(p))] = p
 	e.mu.Unlock()
+	if err := e.keyObserved(ctx); err != nil {
+		return err
+	}
 	e.current.Store(p)
 	return nil
 }

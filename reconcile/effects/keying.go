@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"quittance/ledger"
+	"quittance/ledger/observed"
 	"quittance/ledger/runs"
 	"quittance/ledger/templates"
 	"quittance/reconcile/canon"
@@ -14,8 +15,9 @@ import (
 // keying is the business_key template of every tool, as the database says: servers that
 // hold different policies must look for an overlap under the same claims. Immutable.
 type keying struct {
-	number int64 // rises with each change of what begins are checked under
-	tools  map[string]template
+	number   int64 // rises with each change of what begins are checked under
+	tools    map[string]template
+	observed map[string]bool // tools of which calls were observed: begins look for those
 }
 
 // template makes a tool's claims. The zero value claims the call itself.
@@ -25,8 +27,9 @@ type template struct {
 	changes bool         // they are
 }
 
-// rekeying tells that a begin of the tool is checked under two templates.
-func (k *keying) rekeying(tool string) bool { return k.tools[tool].changes }
+// rekeying tells that a begin of the tool has more to check than one claim: it is made
+// with two templates, or calls were observed.
+func (k *keying) rekeying(tool string) bool { return k.tools[tool].changes || k.observed[tool] }
 
 // claim is what a call claims under its tool's template. With missing fields it is the
 // call itself. The error is that of [policy.Tool.BusinessKey].
@@ -65,6 +68,28 @@ func claimUnder(t *policy.Tool, tool string, account int64, args *canon.Value, d
 	return claim{digest: d[:], call: true}, missing, nil
 }
 
+// source is the text of the tool's template.
+func (k *keying) source(tool string) string {
+	if t := k.tools[tool].now; t != nil {
+		return t.BusinessKeyTemplate()
+	}
+	return ""
+}
+
+// again is what an observed call claims under its tool's template. Where no business key
+// can be made of it, it is as with a missing field.
+func (k *keying) again(tool string, x observed.Keyed) (claim, error) {
+	args, err := canon.ParseObject([]byte(x.Arguments))
+	if err != nil {
+		return claim{}, fmt.Errorf("couldn't read the stored arguments of call %s: %w", x.ID, err)
+	}
+	c, _, err := k.claim(tool, x.Account, args, canon.Key(x.CallDigest))
+	if err != nil {
+		c, _, err = claimUnder(nil, tool, x.Account, args, canon.Key(x.CallDigest))
+	}
+	return c, err
+}
+
 // parseTemplate reads a stored template; nil for none.
 func parseTemplate(tool, source string) (*policy.Tool, error) {
 	if source == "" {
@@ -87,7 +112,15 @@ func (w *work) keying(ctx context.Context) (*keying, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &keying{number: number, tools: map[string]template{}}
+	// Read after the number: a tool that is observed for the first time raises it.
+	seen, err := observed.Tools(ctx, w.tx)
+	if err != nil {
+		return nil, err
+	}
+	k := &keying{number: number, tools: map[string]template{}, observed: map[string]bool{}}
+	for _, tool := range seen {
+		k.observed[tool] = true
+	}
 	for _, c := range list {
 		var t template
 		if t.now, err = parseTemplate(c.Tool, c.Template); err != nil {

@@ -29,6 +29,7 @@ const (
 	WhyHit           = store.WhyHit
 	WhyContradicted  = store.WhyContradicted
 	WhyKeyLife       = store.WhyKeyLife
+	WhyObserved      = store.WhyObserved
 	WhyOverlap       = store.WhyOverlap
 	WhyNoBusinessKey = store.WhyNoBusinessKey
 	WhyUndone        = store.WhyUndone

@@ -86,7 +86,7 @@ func (w *work) take(ctx context.Context, r *run, worker, attempt string, length 
 	if err := w.flush(ctx); err != nil {
 		return nil, err
 	}
-	cp, err := runs.LastCheckpoint(ctx, w.tx, r.ID, false)
+	cp, damaged, err := runs.LastCheckpoint(ctx, w.tx, r.ID, false)
 	if err == nil {
 		err = w.place(ctx, r, nil)
 	}
@@ -102,8 +102,11 @@ func (w *work) take(ctx context.Context, r *run, worker, attempt string, length 
 		ExpiresAt: r.LeaseUntil.Time, LogPosition: w.e.positionOf(r.Account, r.RunID, r.last),
 		Volatile: opened.Volatile(),
 	}
-	if cp != nil {
+	switch {
+	case cp != nil:
 		lease.Checkpoint = &CheckpointInfo{Turn: cp.Turn, SavedAt: cp.SavedAt.Time}
+	case len(damaged) > 0: // reading it says so: a run must not be begun anew by mistake
+		lease.Checkpoint = &CheckpointInfo{Turn: damaged[0].Turn, SavedAt: damaged[0].SavedAt.Time, Damaged: true}
 	}
 	return nil, nil
 }

@@ -37,8 +37,9 @@ type prepared struct {
 	result   kept
 	failure  kept // the error
 
-	newID  string // of the effect, when this begin is its first
-	answer *Answer
+	newID   string // of the effect, when this begin is its first
+	watched string // the observed call that this finish may be of
+	answer  *Answer
 }
 
 // kept is a JSON text as it will be stored: redacted, or cut to size and digest.

@@ -22,14 +22,15 @@ const (
 	CodeLogBehind   Code = "log_behind"
 	CodeNotFound    Code = "not_found"
 	CodeForbidden   Code = "forbidden"
-	CodeTooLarge    Code = "too_large"      // 413: Detail says the limit
-	CodeInvalid     Code = "invalid"        // 422: well-formed but not acceptable; Pointer says where
-	CodeNotAllowed  Code = "not_allowed"    // the verdict does not fit the effect's state
-	CodeNoLookup    Code = "no_lookup"      // the tool has none
-	CodeLookupOver  Code = "lookup_over"    // the question is not the caller's any more
-	CodeUnsigned    Code = "unsigned"       // 401: an event that no secret of its inbox signed
-	CodeNoteMissing Code = "note_missing"   // a person's decision needs a note
-	CodeSecondWaits Code = "second_waiting" // another verdict waits for a second person: confirm it or send it back
+	CodeTooLarge    Code = "too_large"          // 413: Detail says the limit
+	CodeInvalid     Code = "invalid"            // 422: well-formed but not acceptable; Pointer says where
+	CodeNotAllowed  Code = "not_allowed"        // the verdict does not fit the effect's state
+	CodeNoLookup    Code = "no_lookup"          // the tool has none
+	CodeLookupOver  Code = "lookup_over"        // the question is not the caller's any more
+	CodeUnsigned    Code = "unsigned"           // 401: an event that no secret of its inbox signed
+	CodeNoteMissing Code = "note_missing"       // a person's decision needs a note
+	CodeDamaged     Code = "checkpoint_damaged" // none that is kept is what was saved
+	CodeSecondWaits Code = "second_waiting"     // another verdict waits for a second person: confirm it or send it back
 )
 
 // Refusal is the answer that is not the one asked for; it implements error. Its

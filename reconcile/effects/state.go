@@ -68,6 +68,7 @@ type Event struct {
 	// Begin.
 	LogGap      bool // an acknowledged gap is open
 	Kept        bool // a finish came before the intent
+	Observed    bool // the call was made while its tool was only observed; of a permission: since it was given
 	NoKey       bool // the tool requires a business key and a field of it is missing
 	ClaimTaken  bool // another effect holds the claim
 	SameLease   bool
@@ -233,7 +234,7 @@ func Valid(f Facts) bool {
 		return false
 	}
 	if f.Attempts == 0 && (anyOf(f.By, ByAgent, ByLateAgent, ByVendorKey) || !f.Gap && (f.By == ByLookup || anyOf(f.Why, speakOfAttempts...))) ||
-		f.Attempts > 0 && anyOf(f.Why, speakOfFirstBegins...) || !f.Gap && f.Why == WhyLogGap {
+		f.Attempts > 0 && anyOf(f.Why, speakOfFirstBegins...) || !f.Gap && anyOf(f.Why, WhyLogGap, WhyObserved) {
 		return false
 	}
 	switch f.State {

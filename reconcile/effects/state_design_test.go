@@ -101,7 +101,7 @@ func design(f Facts, e Event) outcome {
 			return unchanged // "finish: kept as finish without an intent"
 		}
 		switch {
-		case e.LogGap || e.Kept: // "log gap, or a kept finish for the key"; goes before overlap, section 6
+		case e.LogGap || e.Kept || e.Observed: // "log gap, or a kept finish for the key"; goes before overlap, section 6. So does a call that was observed
 			return paused(interrupted)
 		case e.ClaimTaken || e.NoKey: // "overlap, or key missing"
 			return paused(held)
@@ -184,6 +184,8 @@ func design(f Facts, e Event) outcome {
 		case e.Kind == KBegin && !f.Released: // "a decision counts once released"
 			return paused(unchanged)
 		case e.Kind == KBegin && f.Why == WhySameKey && e.KeyDead: // "else interrupted"
+			return paused(interrupted)
+		case e.Kind == KBegin && e.Observed: // it may have been performed meanwhile, and nobody knows
 			return paused(interrupted)
 		case e.Kind == KBegin && e.ClaimTaken: // "its claim is still its own (else held)"
 			return paused(held)
@@ -338,6 +340,9 @@ func TestReasonsToldToPeople(t *testing.T) {
 		{"log gap", flying, Event{Kind: KGap}, Interrupted, WhyLogGap},
 		{"begun in a log gap, and a finish is kept", Facts{}, Event{Kind: KBegin, LogGap: true, Kept: true}, Interrupted, WhyLogGap},
 		{"a finish is kept", Facts{}, Event{Kind: KBegin, Kept: true, ClaimTaken: true}, Interrupted, WhyKeptFinish},
+		{"it was observed", Facts{}, Event{Kind: KBegin, Observed: true, ClaimTaken: true}, Interrupted, WhyObserved},
+		{"it was observed, and a finish is kept", Facts{}, Event{Kind: KBegin, Observed: true, Kept: true}, Interrupted, WhyKeptFinish},
+		{"it was observed since it was cleared", notTaken, Event{Kind: KBegin, Observed: true, ClaimTaken: true}, Interrupted, WhyObserved},
 		{"key missing", Facts{}, Event{Kind: KBegin, NoKey: true, ClaimTaken: true}, Held, WhyNoBusinessKey},
 		{"overlap", Facts{}, Event{Kind: KBegin, ClaimTaken: true}, Held, WhyOverlap},
 		{"claim lost before the begin", notTaken, Event{Kind: KBegin, ClaimTaken: true}, Held, WhyOverlap},

@@ -27,7 +27,7 @@ func allFacts() []Facts {
 
 var (
 	everyWhy = []Why{WhyNone, WhyDeadline, WhyLease, WhyUnknown, WhyReference, WhyLogGap, WhyKeptFinish, WhyHit, WhyContradicted,
-		WhyKeyLife, WhyOverlap, WhyNoBusinessKey, WhyUndone, WhyExpired, WhyNotTaken, WhyAllowed, WhySameKey}
+		WhyKeyLife, WhyObserved, WhyOverlap, WhyNoBusinessKey, WhyUndone, WhyExpired, WhyNotTaken, WhyAllowed, WhySameKey}
 	everyBy = []By{ByNobody, ByAgent, ByLateAgent, ByLookup, ByVendorKey, ByPerson, ByRunClosed}
 )
 
@@ -56,8 +56,8 @@ func allEvents() []Event {
 			f(func(i int) bool { return v>>i&1 != 0 })
 		}
 	}
-	bits(7, func(is func(int) bool) {
-		list = append(list, Event{Kind: KBegin, LogGap: is(0), Kept: is(1), NoKey: is(2), ClaimTaken: is(3), SameLease: is(4), SameAttempt: is(5), KeyDead: is(6)})
+	bits(8, func(is func(int) bool) {
+		list = append(list, Event{Kind: KBegin, Observed: is(7), LogGap: is(0), Kept: is(1), NoKey: is(2), ClaimTaken: is(3), SameLease: is(4), SameAttempt: is(5), KeyDead: is(6)})
 	})
 	bits(2, func(is func(int) bool) {
 		list = append(list, Event{Kind: KIntent, SameAttempt: is(0), Permitted: is(1)})

@@ -60,13 +60,16 @@ var table = []row{
 		guard: func(f Facts, e Event) bool { return f.Attempts == 0 && !f.Gap }, to: "unchanged", also: "evidence appended", move: appended},
 
 	// Begin.
-	{id: "B1", from: []State{None}, kind: KBegin, when: "in a log gap, or a kept finish has the key",
-		guard: func(f Facts, e Event) bool { return e.LogGap || e.Kept }, to: "interrupted", also: "attempt 0; look-up due; the run pauses",
+	{id: "B1", from: []State{None}, kind: KBegin, when: "in a log gap, or a kept finish has the key, or the call was made while its tool was only observed",
+		guard: func(f Facts, e Event) bool { return e.LogGap || e.Kept || e.Observed }, to: "interrupted", also: "attempt 0; look-up due; the run pauses",
 		move: func(f Facts, e Event) Move {
 			if e.LogGap {
 				return Move{To: Interrupted, Why: WhyLogGap, Gap: true, Reply: ReplyPaused}
 			}
-			return Move{To: Interrupted, Why: WhyKeptFinish, Gap: true, Reply: ReplyPaused}
+			if e.Kept {
+				return Move{To: Interrupted, Why: WhyKeptFinish, Gap: true, Reply: ReplyPaused}
+			}
+			return Move{To: Interrupted, Why: WhyObserved, Gap: true, Reply: ReplyPaused}
 		}},
 	{id: "B2", from: []State{None}, kind: KBegin, when: "overlaps another effect, or a required business key is missing",
 		guard: func(f Facts, e Event) bool { return e.NoKey || e.ClaimTaken }, to: "held", also: "the run pauses",
@@ -91,6 +94,11 @@ var table = []row{
 	{id: "B8", from: []State{Cleared}, kind: KBegin, when: "same_key, and the new deadline would outlive the vendor's key",
 		guard: func(f Facts, e Event) bool { return f.Why == WhySameKey && e.KeyDead }, to: "interrupted", also: "409 run_paused",
 		move: func(f Facts, e Event) Move { return Move{To: Interrupted, Why: WhyKeyLife, Reply: ReplyPaused} }},
+	{id: "B8a", from: []State{Cleared}, kind: KBegin, when: "the call was made since the permission was given, while its tool was only observed",
+		guard: func(f Facts, e Event) bool { return e.Observed }, to: "interrupted", also: "409 run_paused",
+		move: func(f Facts, e Event) Move {
+			return Move{To: Interrupted, Why: WhyObserved, Gap: true, Reply: ReplyPaused}
+		}},
 	{id: "B9", from: []State{Cleared}, kind: KBegin, when: "its claim is not its own any more",
 		guard: func(f Facts, e Event) bool { return e.ClaimTaken }, to: "held", also: "409 run_paused",
 		move: func(f Facts, e Event) Move { return Move{To: Held, Why: WhyOverlap, Reply: ReplyPaused} }},

@@ -3,6 +3,7 @@ package effects
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"quittance/ledger"
@@ -147,12 +148,13 @@ func (e *Engine) SaveCheckpoint(ctx context.Context, account int64, runID, lease
 		return "", badJSON("/state", err)
 	}
 	view, err := e.held(ctx, account, runID, lease, position, func(ctx context.Context, w *work, r *run) (*Refusal, error) {
-		return nil, runs.SaveCheckpoint(ctx, w.tx, r.Row, turn, string(state), string(occurrences), w.now)
+		return nil, runs.SaveCheckpoint(ctx, w.tx, r.Row, turn, string(state), string(occurrences), e.Policy().CheckpointsKept(), w.now)
 	})
 	return view.LogPosition, err
 }
 
-// Checkpoint reads the one saved last by the highest epoch.
+// Checkpoint reads the one saved last by the highest epoch that is what was saved.
+// Refused with checkpoint_damaged where none of those that are kept is.
 func (e *Engine) Checkpoint(ctx context.Context, account int64, runID string) (Checkpoint, error) {
 	if r := limited("/run_id", runID, 512); r != nil {
 		return Checkpoint{}, r
@@ -164,12 +166,20 @@ func (e *Engine) Checkpoint(ctx context.Context, account int64, runID string) (C
 	if err != nil {
 		return Checkpoint{}, err
 	}
-	c, err := runs.LastCheckpoint(ctx, e.db, row.ID, true)
-	if err != nil {
+	c, damaged, err := runs.LastCheckpoint(ctx, e.db, row.ID, true)
+	switch {
+	case err != nil:
 		return Checkpoint{}, err
-	}
-	if c == nil {
+	case c == nil && len(damaged) > 0:
+		e.log.Error("no checkpoint of a run is what was saved", "run", runID, "damaged", len(damaged))
+		return Checkpoint{}, &Refusal{Code: CodeDamaged, RunID: runID, Detail: fmt.Sprintf("%d checkpoints are kept, and none is what was saved: its digest is another. Its effects can be decided all the same.", len(damaged))}
+	case c == nil:
 		return Checkpoint{}, &Refusal{Code: CodeNotFound, RunID: runID, Detail: "The run has no checkpoint."}
 	}
-	return Checkpoint{CheckpointInfo{c.Turn, c.SavedAt.Time}, []byte(c.State), []byte(c.Occurrences)}, nil
+	out := Checkpoint{CheckpointInfo{Turn: c.Turn, SavedAt: c.SavedAt.Time}, []byte(c.State), []byte(c.Occurrences), nil}
+	for _, d := range damaged {
+		e.log.Error("a checkpoint is not what was saved; an earlier one is read", "run", runID, "turn", d.Turn)
+		out.Skipped = append(out.Skipped, CheckpointInfo{Turn: d.Turn, SavedAt: d.SavedAt.Time, Damaged: true})
+	}
+	return out, nil
 }

@@ -17,6 +17,7 @@ var surroundings = read.Surroundings{
 		value, set := map[string]string{
 			"BANK_TOKEN": "zz-91-token", "STRIPE_KEY": "rk_live_zz91stripe", "EMPTY": "", "BROKEN": "a\nb",
 			"BOOKS_URL": "postgres://u:pw9zz@db.example/books", "LETTERS_SECRET": "whsec_enotOTFsZXR0ZXJzLXNlY3JldA==",
+			"WAKE_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
 		}[name]
 		return value, set
 	},

@@ -37,7 +37,7 @@ func TestEachMistakeIsNamedAtItsPlace(t *testing.T) {
 		{"#" + strings.Repeat("x", 1<<20), "1:1: larger than 1048576 bytes"},
 		{"- tools", "1:1: must be a mapping, not a list"},
 		{"policy", "1:1: must be a mapping, not text"},
-		{"tool: {}", "1:1: tool: unknown field; known here are release, redact, checkpoints, connections, tools"},
+		{"tool: {}", "1:1: tool: unknown field; known here are release, redact, checkpoints, connections, webhooks, tools"},
 		{"tools: {}\ntools: {}", "2:1: tools: was already set on line 1"},
 		{"1: x", "1:1: a name must be text, not a number"},
 		// Sections.
@@ -133,6 +133,17 @@ func TestEachMistakeIsNamedAtItsPlace(t *testing.T) {
 		{"tools: {x: {result_example: {a: [.nan]}}}", "1:34: tools.x.result_example.a[0]: must be text, not a number"},
 		{"tools: {x: {result_example: {a: {b: 1, b: 2}}}}", "1:40: tools.x.result_example.a.b: was already set"},
 		{"tools: {x: {result_example: {a: " + strings.Repeat("[", 128) + strings.Repeat("]", 128) + "}}}", "1:29: tools.x.result_example: at /a/0/0/"},
+		// Endpoints and checkpoints.
+		{"webhooks: [x]", "1:11: webhooks: must be a mapping"},
+		{"webhooks: {a: {url: 'https://x.example'}}", "1:15: webhooks.a: secrets is missing"},
+		{"webhooks: {a: {secrets: ['whsec_aaaa'], url: 'https://x.example'}}", "1:26: webhooks.a.secrets[0]: holds a secret in the open"},
+		{"webhooks: {a: {secrets: ['${env:BANK_TOKEN}'], url: 'https://x.example'}}", "1:26: webhooks.a.secrets[0]: must hold a secret of Standard Webhooks"},
+		{"webhooks: {a: {secrets: ['${env:WAKE_SECRET}']}}", "1:15: webhooks.a: url is missing"},
+		{"webhooks: {a: {secrets: ['${env:WAKE_SECRET}'], url: 'http://x.example'}}", "1:54: webhooks.a.url: must start with https://"},
+		{"webhooks: {a: {secrets: ['${env:WAKE_SECRET}'], url: 'https://10.0.0.1/x'}}", "1:54: webhooks.a.url: 10.0.0.1 is a private address"},
+		{"webhooks: {a: {secrets: ['${env:WAKE_SECRET}'], url: 'https://u:p@x.example'}}", "1:54: webhooks.a.url: must not hold credentials"},
+		{"webhooks: {a: {secrets: ['${env:WAKE_SECRET}'], url: 'https://x.example', events: []}}", "1:75: webhooks.a.events: unknown field"},
+		{"checkpoints: {keep: 0}", "1:21: checkpoints.keep: must be a whole number from 1 to 1000"},
 		{"tools: {x: {lookup: http}}", "1:21: tools.x.lookup: must be a mapping, not text"},
 	} {
 		got := mistakes(t, c.src)

@@ -27,6 +27,8 @@ type Policy struct {
 	permission   time.Duration
 	redact       []string
 	checkpoints  []string
+	keep         int
+	webhooks     []*Webhook
 	tools        map[string]*Tool
 }
 
@@ -36,6 +38,7 @@ const (
 	defaultHold         = 10 * time.Second
 	defaultNotTakenHold = 120 * time.Second
 	defaultPermission   = 24 * time.Hour
+	defaultKeep         = 10 // checkpoints of a run
 )
 
 // Default is the policy of an empty file: every tool is guarded, nothing is known of
@@ -59,6 +62,9 @@ func (p *Policy) PermissionLife() time.Duration { return p.permission }
 
 // CheckpointRedact are the RFC 6901 pointers to redact in checkpoint states.
 func (p *Policy) CheckpointRedact() []string { return p.checkpoints }
+
+// CheckpointsKept is how many checkpoints of a run are kept, the latest.
+func (p *Policy) CheckpointsKept() int { return p.keep }
 
 // Tool is what is declared about a tool, or the defaults: never nil.
 func (p *Policy) Tool(name string) *Tool {
@@ -123,15 +129,17 @@ func LoadIn(in read.Surroundings, name string, src []byte) (*Policy, Mistakes) {
 	digest := sha256.Sum256(src)
 	p := &Policy{Source: string(src), Digest: hex.EncodeToString(digest[:]), tools: map[string]*Tool{}}
 
-	f := r.Fields(root, "", "release", "redact", "checkpoints", "connections", "tools")
+	f := r.Fields(root, "", "release", "redact", "checkpoints", "connections", "webhooks", "tools")
 	release := r.Fields(f["release"], "release", "hold", "not_taken_hold", "permission")
 	p.hold = r.Duration(release["hold"], "release.hold", defaultHold, 0)
 	p.notTakenHold = r.Duration(release["not_taken_hold"], "release.not_taken_hold", defaultNotTakenHold, 0)
 	p.permission = r.Duration(release["permission"], "release.permission", defaultPermission, time.Second)
 	p.redact = r.Texts(f["redact"], "redact", read.CheckPointer)
-	checkpoints := r.Fields(f["checkpoints"], "checkpoints", "redact")
+	checkpoints := r.Fields(f["checkpoints"], "checkpoints", "redact", "keep")
+	p.keep = r.Whole(checkpoints["keep"], "checkpoints.keep", defaultKeep, 1, 1000)
 	p.checkpoints = r.Texts(checkpoints["redact"], "checkpoints.redact", read.CheckPointer)
 	connections := r.connections(f["connections"], "connections")
+	p.webhooks = r.webhooks(f["webhooks"], "webhooks")
 	for _, e := range r.Entries(f["tools"], "tools") {
 		if e.Name == "" || len(e.Name) > maxToolName {
 			r.Mistake(e.Key, "tools", "a tool's name has 1 to %d bytes", maxToolName)
