@@ -4,7 +4,7 @@
 -- the state table like every call; these tables hold where reading stands, which line made
 -- what, and what is to be written back.
 
-ALTER TABLE installation ADD COLUMN policy bytea REFERENCES policies (digest);
+ALTER TABLE installation ADD COLUMN policy bytea CHECK (length(policy) = 32);
 COMMENT ON COLUMN installation.policy IS 'The policy that a server put in force last; commands that read log files work under it.';
 
 CREATE TABLE logfiles (

@@ -115,7 +115,7 @@ var table = []row{
 	{id: "W2", from: []State{InFlight, Interrupted}, kind: KIntent, when: "of the attempt that an appended line lets run",
 		guard: func(f Facts, e Event) bool { return e.SameAttempt }, to: "unchanged", also: "its deadline starts", move: func(f Facts, e Event) Move { return stay(f) }},
 	{id: "W3", from: []State{InFlight, Interrupted}, kind: KIntent, when: "a resolved line that is not ours lets it run once more",
-		guard: func(f Facts, e Event) bool { return e.Permitted }, to: "as it was", also: "attempt n+1; what became of the one before stays unknown to us",
+		guard: func(f Facts, e Event) bool { return e.Permitted }, to: "in_flight, interrupted if it was", also: "attempt n+1; what became of the one before stays unknown to us",
 		move: func(f Facts, e Event) Move {
 			if f.State == InFlight {
 				return Move{To: InFlight, Attempt: true}
