@@ -279,7 +279,7 @@ func (s script) act(call client.Call, b *background) (any, error) {
 	case s.Crash:
 		os.Exit(9)
 	case s.Raise != "":
-		return nil, errors.New(s.Raise)
+		return nil, toolError(s.Raise)
 	case s.Refuse != nil:
 		return nil, client.Refused(json.RawMessage(*s.Refuse))
 	}
@@ -319,8 +319,16 @@ func refusal(err error) answer {
 	case errors.Is(err, client.ErrArguments):
 		return answer{"error": "not_an_object"}
 	}
+	if e, ok := errors.AsType[toolError](err); ok {
+		return answer{"error": "tool", "detail": string(e)}
+	}
 	return answer{"error": "usage", "detail": fmt.Sprint(err)}
 }
+
+// toolError is what a tool of a scenario fails with.
+type toolError string
+
+func (e toolError) Error() string { return string(e) }
 
 // cause is what a pause says about the call that was made just now.
 func cause(err error) string {

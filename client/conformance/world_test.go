@@ -40,6 +40,7 @@ tools:
     deadline: 60s
     refusal: error.message == "declined"
   read: {effect: none}
+  watched: {mode: observe, deadline: 1s}
   file:
     business_key: "{period}"
     deadline: 60s

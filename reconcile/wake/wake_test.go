@@ -77,7 +77,7 @@ func TestAnEndpointThatFailsIsToldAgain(t *testing.T) {
 	}{
 		"500":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, 500, "Internal Server Error"},
 		"400":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, 400, "Bad Request"},
-		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 307) }, 307, "it redirects, which is not followed"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect) }, 307, "it redirects, which is not followed"},
 		"time-out": {func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-hang:
@@ -168,7 +168,7 @@ func TestTheScheduleOfAnEndpointThatNeverAnswers(t *testing.T) {
 	})
 	w.ready("run-1")
 	w.round()
-	if d := w.wantState("due"); d.NextAt.Sub(time.Now()) < 590*time.Second {
+	if d := w.wantState("due"); time.Until(d.NextAt.Time) < 590*time.Second {
 		t.Errorf("it asked for ten minutes and is left alone until %s", d.NextAt)
 	}
 	w.end.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(410) })

@@ -44,13 +44,17 @@ def act(script: Dict[str, Any], call: quittance.Call, background: Optional[Backg
     if script.get("crash"):
         os._exit(9)
     if script.get("raise"):
-        raise RuntimeError(script["raise"])
+        raise ToolError(script["raise"])
     if "refuse" in script:
         raise quittance.Refused(quittance.RawJSON(script["refuse"]))
     result: Any = quittance.RawJSON(script["result"]) if "result" in script else None
     if script.get("size"):
         result = "x" * script["size"]
     return quittance.Reference(script["reference"], result) if script.get("reference") else result
+
+
+class ToolError(RuntimeError):
+    """What a tool of a scenario fails with."""
 
 
 def refusal(error: BaseException) -> Answer:
@@ -65,6 +69,8 @@ def refusal(error: BaseException) -> Answer:
         return {"error": error.code}
     if isinstance(error, quittance.ArgumentsError):
         return {"error": "not_an_object"}
+    if isinstance(error, ToolError):
+        return {"error": "tool", "detail": str(error)}
     return {"error": "usage", "detail": "%s: %s" % (type(error).__name__, error)}
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ._run import Run
 
-#: What `Call.ready` of an unguarded call goes by, in seconds: no deadline, in effect.
+#: What `Call.ready` of an unguarded or only observed call goes by, in seconds: no deadline, in effect.
 _UNGUARDED = 24 * 3600.0
 
 
@@ -85,7 +85,9 @@ class Step:
         self._effect_id, self._key = answer.text("effect_id"), answer.text("key")
         self.replayed = answer.text("do") == "replay"
         self.guarded = answer.text("do") == "proceed"
-        within = answer.number("perform_within_ms") / 1000 if self.guarded else _UNGUARDED
+        #: The policy only observes the tool: its call is recorded, and nothing stops it.
+        self.observed = self.guarded and answer.value("observed") is True
+        within = answer.number("perform_within_ms") / 1000 if self.guarded and not self.observed else _UNGUARDED
         self.call = Call(self._effect_id, self._key, answer.text("vendor_key"), arguments, answer.number("attempt") or 1, sent + within)
 
     def __enter__(self) -> "Step":
@@ -156,6 +158,8 @@ class Step:
         self._came_back = outcome is not None
         if not kept:
             raise Unrecorded(self._effect_id, outcome) from report.raised
+        if outcome is None and self.observed and report.raised is not None:
+            raise report.raised
         if outcome is None:
             raise Paused(run.id, [WaitingFor(self._effect_id, "interrupted")]) from report.raised
         if outcome.outcome == TAKEN:

@@ -16,6 +16,8 @@ interface BeginAnswer {
   fence: number;
   perform_within_ms: number;
   vendor_key: string;
+  /** The policy only observes the tool: its call is recorded, and nothing stops it. */
+  observed?: boolean;
   outcome: string;
   decided_by?: string;
   reference?: string;
@@ -135,7 +137,7 @@ async function proceed<A, R>(
   o: DoOptions,
   cameBack: () => void,
 ): Promise<Outcome> {
-  const within = Number(a.perform_within_ms) || 0;
+  const within = a.observed ? unguardedDeadline : Number(a.perform_within_ms) || 0;
   const deadline = sent.monotonic + within;
   const ends = new AbortController();
   const late = () => ends.abort(new DOMException("the deadline passed", "TimeoutError"));
@@ -203,6 +205,7 @@ async function record(run: Run, a: BeginAnswer, report: Report, cameBack: () => 
     const refusal = new Refused(reason, { cause: report.error, effectId: a.effect_id, recorded });
     throw lost ? new Unrecorded(a.effect_id, undefined, new AggregateError([refusal, lost], refusal.message)) : refusal;
   }
+  if (a.observed && !lost) throw report.error;
   const cause = lost ? new Unrecorded(a.effect_id, undefined, new AggregateError([report.error, lost])) : report.error;
   throw new Paused(run.id, [{ effect_id: a.effect_id, reason: "interrupted" }], cause);
 }
@@ -227,7 +230,7 @@ function replayed(a: BeginAnswer, raw: string): Outcome {
   });
 }
 
-/** What the deadline of an unguarded call is, in milliseconds: none, in effect. */
+/** What the deadline of an unguarded or only observed call is, in milliseconds: none, in effect. */
 const unguardedDeadline = 24 * 60 * 60 * 1000;
 
 /**

@@ -22,6 +22,9 @@ import {
   type Seen,
 } from "../src/index.js";
 
+/** What a tool of a scenario fails with. */
+class ToolError extends Error {}
+
 type Answer = Record<string, unknown>;
 
 interface Script {
@@ -241,7 +244,7 @@ async function act(s: Script, made: Call, b: Background | undefined): Promise<un
     process.kill(process.pid, "SIGKILL");
     await new Promise(() => {});
   }
-  if (s.raise !== undefined) throw new Error(s.raise);
+  if (s.raise !== undefined) throw new ToolError(s.raise);
   if (s.refuse !== undefined) throw new Refused(new RawJSON(s.refuse));
   let result: unknown = s.result === undefined ? null : new RawJSON(s.result);
   if (s.size) result = "x".repeat(s.size);
@@ -255,8 +258,10 @@ function refusal(err: unknown): Answer {
   if (err instanceof NoAnswer || (err instanceof Problem && err.code.startsWith("http_"))) return { error: "no_answer" };
   if (err instanceof Problem) return { error: err.code };
   if (err instanceof TypeError || err instanceof SyntaxError) return { error: "not_an_object" };
+  if (err instanceof ToolError) return { error: "tool", detail: err.message };
   return { error: "usage", detail: String(err) };
 }
+
 
 /** What a pause says about the call that was made just now. */
 function cause(err: unknown): string {
