@@ -264,11 +264,11 @@ func TestEnforcingUnderAnotherBusinessKey(t *testing.T) {
 func TestAPermissionIsNotUsedAfterTheCallWasObserved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, enforcing)
-	l, b := w.interrupted("run-1", "send_payment", pay("INV-1", "100.00"))
+	_, b := w.interrupted("run-1", "send_payment", pay("INV-1", "100.00"))
 	w.passDeadline(b.EffectID)
 	w.must(w.person, effects.Decide{EffectID: b.EffectID, Verdict: effects.VerdictNotTaken})
 	w.policy(observing)
-	l = w.open("run-1", "pod-2")
+	l := w.open("run-1", "pod-2")
 	if a := w.proceed(l, "send_payment", pay("INV-1", "100.00")); !a.Observed {
 		t.Fatal("it is enforced")
 	}

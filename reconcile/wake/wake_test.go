@@ -75,9 +75,11 @@ func TestAnEndpointThatFailsIsToldAgain(t *testing.T) {
 		status  int
 		problem string
 	}{
-		"500":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, 500, "Internal Server Error"},
-		"400":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, 400, "Bad Request"},
-		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect) }, 307, "it redirects, which is not followed"},
+		"500": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, 500, "Internal Server Error"},
+		"400": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, 400, "Bad Request"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, 307, "it redirects, which is not followed"},
 		"time-out": {func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-hang:
