@@ -1,7 +1,6 @@
 package desk_test
 
 import (
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,16 +19,16 @@ import (
 // The pages about what is observed and what is delivered: what they say, who may act,
 // that nothing is inline, and that they fit and are accessible.
 func TestObservedAndDeliveredPages(t *testing.T) {
+	t.Parallel()
 	var status atomic.Int64
 	status.Store(500)
 	end := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(int(status.Load()))
 	}))
 	t.Cleanup(end.Close)
-	t.Setenv("WAKE_SECRET_OF_TEST", "whsec_"+base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef")))
 	w := newWorldWith(t, fmt.Sprintf(`
 webhooks:
-  payers: {url: "%s/<b>", secrets: ["${env:WAKE_SECRET_OF_TEST}"], allow_private: true}
+  payers: {url: "%s/<b>", secrets: ["${env:LETTERS_SECRET}"], allow_private: true}
 tools:
   send_payment: {mode: observe, summary: "Pay {amount} {currency} to {vendor}", business_key: "{invoice}", amount: {value: amount, currency: currency, unit: major}}
 `, end.URL))
