@@ -357,7 +357,8 @@ func TestEveryChangeOverTheAPIIsAudited(t *testing.T) {
 			}
 			return `{"note":"restored"}`
 		}},
-		"POST /v1/log/end": {"/v1/log/end", "qp_token-of-ada-0001", same(`{"note":"looked at all"}`)},
+		"POST /v1/deliveries/{delivery_id}/replay": {"/v1/deliveries/" + w.delivered() + "/replay", "qp_token-of-petra-001", same("")},
+		"POST /v1/log/end":                         {"/v1/log/end", "qp_token-of-ada-0001", same(`{"note":"looked at all"}`)},
 	}
 	for _, name := range append(slices.Sorted(maps.Keys(done)), changesOfPeople(t, call("GET", "/openapi.json", "", ""))...) {
 		if strings.HasSuffix(name, "/lookup") {

@@ -46,6 +46,10 @@ func (w *world) changes() map[string]func() answer {
 		id := effect()
 		return post(ada, "/", "/bulk", url.Values{"what": {"chosen"}, "effect": {id + " " + version(id)}}).location()
 	}
+	replay := func() answer {
+		id := w.delivered()
+		return post(ada, "/deliveries/"+id, "/deliveries/"+id+"/replay", nil)
+	}
 	gap := func() {
 		if err := w.engine.FindGap(context.Background(), "a test"); err != nil {
 			w.t.Fatal(err)
@@ -63,6 +67,7 @@ func (w *world) changes() map[string]func() answer {
 			}
 			return w.visitor().send("/enter/"+link, nil)
 		},
+		"/deliveries/:delivery/replay": replay,
 		"/effects/:id/draft": func() answer {
 			id := effect()
 			form := verdict("taken", "half")
@@ -151,4 +156,16 @@ func (w *world) changes() map[string]func() answer {
 		},
 		"/you/zone": func() answer { return post(ada, "/you", "/you/zone", url.Values{"zone": {"Europe/Lisbon"}}) },
 	}
+}
+
+// delivered is the id of a delivery that went out for some run.
+func (w *world) delivered() (id string) {
+	w.t.Helper()
+	w.interrupted("run-delivered", "send_payment", pay("Change", "delivered", "20.00", "USD"))
+	w.exec(`INSERT INTO deliveries (id, endpoint, run_id, ready_at, body, made_at, state, ended_at)
+		SELECT gen_random_uuid(), 'ops', id, now(), '{}', now(), 'delivered', now() FROM runs WHERE run_id = 'run-delivered'`)
+	if err := w.db.Get(w.t.Context(), &id, `SELECT d.id FROM deliveries d JOIN runs r ON r.id = d.run_id WHERE r.run_id = 'run-delivered'`); err != nil {
+		w.t.Fatal(err)
+	}
+	return id
 }
