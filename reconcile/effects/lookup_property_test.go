@@ -62,7 +62,7 @@ func TestNoSequenceOfAnswersProvesWhatIsNotSo(t *testing.T) {
 			w.die(l)
 			shown := map[string]bool{} // landed and visible for good
 			mood := func() {
-				broken := rnd.IntN(5)
+				broken, status := rnd.IntN(5), []int{401, 404, 500, 502}[rnd.IntN(4)]
 				bank.set(func() {
 					bank.payments = nil
 					for id, f := range of {
@@ -73,7 +73,7 @@ func TestNoSequenceOfAnswersProvesWhatIsNotSo(t *testing.T) {
 					bank.answer = func(rw http.ResponseWriter, _ *http.Request) bool {
 						switch broken {
 						case 0:
-							rw.WriteHeader([]int{401, 404, 500, 502}[rnd.IntN(4)])
+							rw.WriteHeader(status)
 						case 1:
 							_, _ = rw.Write([]byte(`{"data":[],"has_more":true}`))
 						case 2:
