@@ -109,7 +109,15 @@ func Arguments(ctx context.Context, r ledger.Reader, id string) (string, error) 
 
 // OwnedReferences tells which of the references (by account and tool) already
 // prove a taken effect: the result maps each to that effect's id.
-func OwnedReferences(ctx context.Context, r ledger.Reader, accounts []int64, tools, refs []string) (map[Reference]string, error) {
+func OwnedReferences(ctx context.Context, r ledger.Reader, list []Reference) (map[Reference]string, error) {
+	m := make(map[Reference]string, len(list))
+	if len(list) == 0 {
+		return m, nil
+	}
+	accounts, tools, refs := make([]int64, len(list)), make([]string, len(list)), make([]string, len(list))
+	for i, x := range list {
+		accounts[i], tools[i], refs[i] = x.Account, x.Tool, x.Ref
+	}
 	var rows []struct {
 		Account int64  `db:"account_id"`
 		Tool    string `db:"tool"`
@@ -124,7 +132,6 @@ func OwnedReferences(ctx context.Context, r ledger.Reader, accounts []int64, too
 	if err != nil {
 		return nil, fmt.Errorf("couldn't look up references: %w", err)
 	}
-	m := make(map[Reference]string, len(rows))
 	for _, x := range rows {
 		m[Reference{x.Account, x.Tool, x.Ref}] = x.ID
 	}

@@ -104,11 +104,14 @@ func HandedOut(ctx context.Context, r ledger.Reader, effects []string) (map[stri
 	return m, nil
 }
 
-// Begun notes that an attempt which a line let run has begun.
-func Begun(ctx context.Context, tx *ledger.Tx, effect string) error {
+// Begun notes of effects that an attempt which a line let run has begun.
+func Begun(ctx context.Context, tx *ledger.Tx, effects []string) error {
+	if len(effects) == 0 {
+		return nil
+	}
 	_, err := tx.Exec(ctx, `
 		UPDATE logfile_outbox SET begun_at = clock_timestamp()
-		WHERE effect_id = $1::uuid AND verdict = 'not_taken' AND begun_at IS NULL AND withdrawn_at IS NULL`, effect)
+		WHERE effect_id = ANY($1::uuid[]) AND verdict = 'not_taken' AND begun_at IS NULL AND withdrawn_at IS NULL`, pq.Array(effects))
 	if err != nil {
 		return fmt.Errorf("couldn't note that an attempt has begun: %w", err)
 	}

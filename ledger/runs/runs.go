@@ -86,17 +86,19 @@ func Get(ctx context.Context, r ledger.Reader, account int64, name string) (*Row
 	return &row, nil
 }
 
-// Add opens a run unless it exists, and says whether it did. The run it opens is
-// ready: nobody holds it yet.
-func Add(ctx context.Context, tx *ledger.Tx, account int64, name, agent string, policy []byte, at time.Time) (bool, error) {
-	n, err := tx.Exec(ctx, `
+// Add opens those runs of an account that there are not yet, and names them. A run that it
+// opens is ready: nobody holds it yet.
+func Add(ctx context.Context, tx *ledger.Tx, account int64, names []string, agent string, policy []byte, at time.Time) (added []string, err error) {
+	err = tx.Select(ctx, &added, `
 		INSERT INTO runs (account_id, run_id, agent, policy, state, epoch, opened_at, changed_at, resumable_since)
-		SELECT $1, $2, $3, $4, 'ready', fence_base, $5, $5, $5 FROM installation
-		ON CONFLICT (account_id, run_id) DO NOTHING`, account, name, agent, policy, at)
+		SELECT $1, n.name, $3, $4, 'ready', i.fence_base, $5, $5, $5
+		FROM (SELECT name FROM unnest($2::text[]) AS n(name) ORDER BY name) AS n, installation i
+		ON CONFLICT (account_id, run_id) DO NOTHING
+		RETURNING run_id`, account, pq.Array(names), agent, policy, at)
 	if err != nil {
-		return false, fmt.Errorf("couldn't open a run: %w", err)
+		return nil, fmt.Errorf("couldn't open runs: %w", err)
 	}
-	return n == 1, nil
+	return added, nil
 }
 
 // Take gives the lease to a new holder under a higher epoch. [ErrLost] when the run

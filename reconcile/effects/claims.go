@@ -237,11 +237,8 @@ func (w *work) withdrawAllows(ctx context.Context) error {
 // claimsFor takes the claims of the batch's new effects and locks those that its
 // other operations have to know about.
 func (w *work) claimsFor(ctx context.Context, ops []*prepared, calls []call) error {
-	var take []store.Claim
-	var look [][]byte
-	var owners []string
+	var want wanted
 	var late []rekeyed
-	wanted := map[string]bool{}
 	for i, p := range ops {
 		if !p.open() {
 			continue
@@ -251,38 +248,21 @@ func (w *work) claimsFor(ctx context.Context, ops []*prepared, calls []call) err
 			r, c := w.names[runName{b.Account, b.RunID}], calls[i]
 			switch x := w.keys[runKey{r.ID, string(c.key[:])}]; {
 			case x != nil && x.State == Cleared:
-				look = append(look, digests(x.claims())...)
+				want.look = append(want.look, digests(x.claims())...)
 				if c.late(x) {
 					late = append(late, rekeyed{x, c.claims[0]})
 				}
 			case x == nil && c.tool.Guarded() && w.mayBegin(r, p.lease) == nil:
 				p.newID = newID()
-				for _, claim := range c.claims {
-					if !wanted[string(claim.digest)] {
-						wanted[string(claim.digest)] = true
-						take = append(take, w.claimRow(claim, r.Account, b.Tool, p.newID))
-					}
-				}
+				w.wantNew(&want, c.claims, r.Account, b.Tool, p.newID)
 			}
 			continue
 		}
-		switch x := w.finished(p, calls[i]); {
-		case x == nil:
-		case x.State != InFlight:
-			look = append(look, digests(x.claims())...)
-		default:
-			// While it is in flight nobody may be allowed over it: a look is enough.
-			for _, owner := range []string{x.ClaimOwner, x.ClaimWasOwner} {
-				if owner != "" && owner != x.ID && w.effects[owner] == nil {
-					owners = append(owners, owner)
-				}
-			}
+		if x := w.finished(p, calls[i]); x != nil {
+			w.wantKnown(&want, x)
 		}
 	}
-	if err := w.readOnly(ctx, owners); err != nil {
-		return err
-	}
-	if err := w.lockClaims(ctx, look...); err != nil {
+	if err := w.lookAt(ctx, want); err != nil {
 		return err
 	}
 	// A permission that was given before its tool's template changed begins only when
@@ -290,7 +270,51 @@ func (w *work) claimsFor(ctx context.Context, ops []*prepared, calls []call) err
 	if err := w.rekey(ctx, late); err != nil {
 		return err
 	}
-	return w.takeOrLook(ctx, take)
+	return w.takeOrLook(ctx, want.take)
+}
+
+// wanted is what a transaction has to do about claims before it decides: take those of
+// effects that are new, and know who holds those of effects that are on record.
+type wanted struct {
+	take   []store.Claim
+	look   [][]byte // to be locked
+	owners []string // to be read without their lock
+	taken  map[string]bool
+}
+
+// wantNew adds the claims of a new effect; of two effects the first one takes.
+func (w *work) wantNew(want *wanted, list []claim, account int64, tool, id string) {
+	if want.taken == nil {
+		want.taken = map[string]bool{}
+	}
+	for _, c := range list {
+		if !want.taken[string(c.digest)] {
+			want.taken[string(c.digest)] = true
+			want.take = append(want.take, w.claimRow(c, account, tool, id))
+		}
+	}
+}
+
+// wantKnown adds those of an effect that is told something.
+func (w *work) wantKnown(want *wanted, x *effect) {
+	if x.State != InFlight {
+		want.look = append(want.look, digests(x.claims())...)
+		return
+	}
+	// While it is in flight nobody may be allowed over it: a look is enough.
+	for _, owner := range []string{x.ClaimOwner, x.ClaimWasOwner} {
+		if owner != "" && owner != x.ID && w.effects[owner] == nil {
+			want.owners = append(want.owners, owner)
+		}
+	}
+}
+
+// lookAt reads and locks what is wanted of claims that are held.
+func (w *work) lookAt(ctx context.Context, want wanted) error {
+	if err := w.readOnly(ctx, want.owners); err != nil {
+		return err
+	}
+	return w.lockClaims(ctx, want.look...)
 }
 
 // takeOrLook takes claims, or locks those that somebody holds. A holder may let go

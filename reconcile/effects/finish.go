@@ -282,22 +282,17 @@ func raw(s string) json.RawMessage {
 // The unique index is the guard; this look is taken only after it has refused, and
 // for effects that are the same as another, whose reference they have to agree with.
 func (w *work) ownedReferences(ctx context.Context, ops []*prepared, calls []call, careful bool) (map[store.Reference]string, error) {
-	var accounts []int64
-	var tools, refs []string
+	var list []store.Reference
 	for i, p := range ops {
 		if f := p.Finish; f != nil && f.Reference != "" && p.open() {
 			x := w.finished(p, calls[i])
 			if x == nil || !careful && x.SameAs == "" {
 				continue
 			}
-			tool := x.Tool
-			accounts, tools, refs = append(accounts, f.Account), append(tools, tool), append(refs, f.Reference)
+			list = append(list, store.Reference{Account: f.Account, Tool: x.Tool, Ref: f.Reference})
 		}
 	}
-	if len(refs) == 0 {
-		return map[store.Reference]string{}, nil
-	}
-	return store.OwnedReferences(ctx, w.tx, accounts, tools, refs)
+	return store.OwnedReferences(ctx, w.tx, list)
 }
 
 // finished is the effect that a finish names; nil when there is none.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	store "quittance/ledger/effects"
-	"quittance/ledger/logfiles"
 	"quittance/reconcile/logfile"
 )
 
@@ -43,9 +42,7 @@ func (l *logReading) intent(ctx context.Context, it *logItem) error {
 	if ev.SameAttempt && m.Row == "W2" {
 		x.Deadline, x.Moment = l.moment(l.tool(x), l.now.Add(l.tool(x).Deadline))
 		delete(l.handed, x.ID)
-		if err := logfiles.Begun(ctx, l.tx, x.ID); err != nil {
-			return err
-		}
+		l.begun = append(l.begun, x.ID)
 		if err := l.record(x, "written", it.cause()); err != nil {
 			return err
 		}

@@ -48,6 +48,7 @@ type logReading struct {
 	pended  map[logCall][]*logItem // outcomes whose intent has not come, in their order
 	paired  []int64                // those of them that had been waiting since an earlier read
 	lines   []logfiles.Line
+	begun   []string         // effects whose attempt, of those, has begun now
 	handed  map[string]int64 // attempts that a line of ours lets run and that have not begun
 	owned   map[store.Reference]string
 }
@@ -140,6 +141,9 @@ func (l *logReading) noteRead(ctx context.Context) error {
 	}
 	slices.SortFunc(waiting, func(a, b logfiles.Waiting) int { return int(a.Number - b.Number) })
 	if err := logfiles.Wait(ctx, l.tx, waiting); err != nil {
+		return err
+	}
+	if err := logfiles.Begun(ctx, l.tx, l.begun); err != nil {
 		return err
 	}
 	if err := logfiles.Paired(ctx, l.tx, l.paired); err != nil {

@@ -1,57 +1,41 @@
 package effects
 
 import (
-	"cmp"
 	"context"
-	"fmt"
+	"maps"
 	"slices"
 
 	"quittance/ledger/logfiles"
-	"quittance/ledger/runs"
 )
 
 // lockRuns locks the runs that the items name, opening those that are new.
 func (l *logReading) lockRuns(ctx context.Context) error {
-	var names []runName
+	names := map[runName]bool{}
 	for _, it := range l.items {
 		if it.p.refusal == nil {
-			names = append(names, runName{l.log.Account, it.p.runID()})
+			names[runName{l.log.Account, it.p.runID()}] = true
 		}
 	}
-	slices.SortFunc(names, func(a, b runName) int { return cmp.Compare(a.name, b.name) })
-	names = slices.Compact(names)
-	if err := l.lock(ctx, names, nil, nil); err != nil {
+	if err := l.lock(ctx, slices.Collect(maps.Keys(names)), nil, nil); err != nil {
 		return err
 	}
-	var added []runName
-	for _, n := range names {
-		if l.names[n] != nil {
-			continue
-		}
-		ok, err := runs.Add(ctx, l.tx, n.account, n.name, l.log.Agent, policyDigest(l.e.Policy()), l.now)
-		if err != nil {
-			return err
-		}
-		if ok {
-			added = append(added, n)
+	var missing []string
+	for n := range names {
+		if l.names[n] == nil {
+			missing = append(missing, n.name)
 		}
 	}
-	if len(added) == 0 {
+	if len(missing) == 0 {
 		return nil
 	}
-	if err := l.lock(ctx, added, nil, nil); err != nil {
+	slices.Sort(missing)
+	opened, err := l.openRuns(ctx, l.log.Account, missing, l.log.Agent, map[string]string{"agent": l.log.Agent, "log": l.log.Path})
+	if err != nil {
 		return err
 	}
-	ids := make([]int64, len(added))
-	for i, n := range added {
-		r := l.names[n]
-		if r == nil {
-			return fmt.Errorf("couldn't open run %q", n.name)
-		}
+	ids := make([]int64, len(opened))
+	for i, r := range opened {
 		ids[i] = r.ID
-		if err := l.runEvent(r, "run_opened", map[string]string{"agent": l.log.Agent, "log": l.log.Path}); err != nil {
-			return err
-		}
 	}
 	return logfiles.AddRuns(ctx, l.tx, l.log.ID, ids)
 }

@@ -78,25 +78,15 @@ func (l *logReading) wave(ctx context.Context, wave []*logItem) error {
 // meet reads and locks what the wave's items have to know: effects under new keys, who
 // holds their claims, and which effects their references prove.
 func (l *logReading) meet(ctx context.Context, wave []*logItem) error {
-	var look [][]byte
-	var owners []string
-	want := store.Wanted{}
-	var accounts []int64
-	var tools, refs []string
+	var want wanted
+	var refs []store.Reference
+	under := store.Wanted{}
 	for _, it := range wave {
 		x := l.effects[it.row.Effect]
 		if x != nil {
-			if x.State != InFlight {
-				look = append(look, digests(x.claims())...)
-			} else {
-				for _, owner := range []string{x.ClaimOwner, x.ClaimWasOwner} {
-					if owner != "" && owner != x.ID && l.effects[owner] == nil {
-						owners = append(owners, owner)
-					}
-				}
-			}
+			l.wantKnown(&want, x)
 			if f := it.p.Finish; f != nil && f.Reference != "" {
-				accounts, tools, refs = append(accounts, x.Account), append(tools, x.Tool), append(refs, f.Reference)
+				refs = append(refs, store.Reference{Account: x.Account, Tool: x.Tool, Ref: f.Reference})
 			}
 		}
 		if it.p.Begin == nil {
@@ -108,13 +98,11 @@ func (l *logReading) meet(ctx context.Context, wave []*logItem) error {
 		if err := l.newCall(ctx, it, it.row.Times+1); err != nil {
 			return err
 		}
-		want.Runs, want.Keys = append(want.Runs, it.run.ID), append(want.Keys, it.c.key[:])
+		under.Runs, under.Keys = append(under.Runs, it.run.ID), append(under.Keys, it.c.key[:])
 	}
-	if err := l.load(ctx, want); err != nil {
+	if err := l.load(ctx, under); err != nil {
 		return err
 	}
-	var take []store.Claim
-	taken := map[string]bool{}
 	for _, it := range wave {
 		if !it.creates {
 			continue
@@ -122,32 +110,20 @@ func (l *logReading) meet(ctx context.Context, wave []*logItem) error {
 		if x := l.keys[runKey{it.run.ID, string(it.c.key[:])}]; x != nil {
 			// Another name for a call that is on record.
 			it.creates, it.row.Effect, it.row.Begun = false, x.ID, x.Fence
-			look = append(look, digests(x.claims())...)
+			want.look = append(want.look, digests(x.claims())...)
 			continue
 		}
 		it.p.newID = newID()
-		for _, c := range it.c.claims {
-			if !taken[string(c.digest)] {
-				taken[string(c.digest)] = true
-				take = append(take, l.claimRow(c, l.log.Account, it.p.Begin.Tool, it.p.newID))
-			}
-		}
+		l.wantNew(&want, it.c.claims, l.log.Account, it.p.Begin.Tool, it.p.newID)
 	}
-	if err := l.readOnly(ctx, owners); err != nil {
+	if err := l.lookAt(ctx, want); err != nil {
 		return err
 	}
-	if err := l.lockClaims(ctx, look...); err != nil {
+	if err := l.takeOrLook(ctx, want.take); err != nil {
 		return err
-	}
-	if err := l.takeOrLook(ctx, take); err != nil {
-		return err
-	}
-	l.owned = map[store.Reference]string{}
-	if len(refs) == 0 {
-		return nil
 	}
 	var err error
-	l.owned, err = store.OwnedReferences(ctx, l.tx, accounts, tools, refs)
+	l.owned, err = store.OwnedReferences(ctx, l.tx, refs)
 	return err
 }
 

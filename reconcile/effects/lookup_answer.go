@@ -118,12 +118,11 @@ func (a *answering) judge(ctx context.Context) error {
 // judge says what a look proves, with what stands around the effect now.
 func judge(ctx context.Context, r ledger.Reader, t *policy.Tool, l *lookup.Lookup, around lookups.Around, q *lookup.Question, seen lookup.Seen) (a lookup.Answer, err error) {
 	surround(q, t, around)
-	refs := seen.References()
-	accounts, tools := make([]int64, len(refs)), make([]string, len(refs))
-	for i := range refs {
-		accounts[i], tools[i] = around.Account, around.Tool
+	var refs []store.Reference
+	for _, ref := range seen.References() {
+		refs = append(refs, store.Reference{Account: around.Account, Tool: around.Tool, Ref: ref})
 	}
-	owned, err := store.OwnedReferences(ctx, r, accounts, tools, refs)
+	owned, err := store.OwnedReferences(ctx, r, refs)
 	if err != nil {
 		return a, err
 	}

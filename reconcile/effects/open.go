@@ -3,6 +3,7 @@ package effects
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"quittance/ledger"
@@ -21,22 +22,10 @@ func (e *Engine) Open(ctx context.Context, o Open) (Lease, error) {
 	var lease Lease
 	err := e.onRun(ctx, o.Account, o.RunID, o.LogPosition, func(ctx context.Context, w *work, r *run) (*Refusal, error) {
 		if r == nil {
-			added, err := runs.Add(ctx, w.tx, o.Account, o.RunID, o.Agent, policyDigest(e.Policy()), w.now)
-			if err == nil {
-				err = w.lock(ctx, []runName{{o.Account, o.RunID}}, nil, nil)
-			}
-			if err != nil {
+			if _, err := w.openRuns(ctx, o.Account, []string{o.RunID}, o.Agent, map[string]string{"agent": o.Agent}); err != nil {
 				return nil, err
 			}
-			if r = w.names[runName{o.Account, o.RunID}]; r == nil {
-				return nil, fmt.Errorf("couldn't open run %q", o.RunID)
-			}
-			if added {
-				err = w.runEvent(r, "run_opened", map[string]string{"agent": o.Agent})
-			}
-			if err != nil {
-				return nil, err
-			}
+			r = w.names[runName{o.Account, o.RunID}]
 		}
 		refusal, err := w.take(ctx, r, o.Worker, o.AttemptID, length, &lease)
 		// Someone who waits for a living holder is no incident: only what a person will
@@ -50,6 +39,36 @@ func (e *Engine) Open(ctx context.Context, o Open) (Lease, error) {
 		return Lease{}, err
 	}
 	return lease, nil
+}
+
+// openRuns opens the runs of an account that there are not yet, and locks all of them. It
+// says which ones it opened.
+func (w *work) openRuns(ctx context.Context, account int64, ids []string, agent string, cause map[string]string) (opened []*run, err error) {
+	added, err := runs.Add(ctx, w.tx, account, ids, agent, policyDigest(w.e.Policy()), w.now)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]runName, len(ids))
+	for i, id := range ids {
+		names[i] = runName{account, id}
+	}
+	if err := w.lock(ctx, names, nil, nil); err != nil {
+		return nil, err
+	}
+	for _, n := range names {
+		r := w.names[n]
+		if r == nil {
+			return nil, fmt.Errorf("couldn't open run %q", n.name)
+		}
+		if !slices.Contains(added, n.name) {
+			continue
+		}
+		if err := w.runEvent(r, "run_opened", cause); err != nil {
+			return nil, err
+		}
+		opened = append(opened, r)
+	}
+	return opened, nil
 }
 
 // take gives the run's lease, or says why not. lease is complete once the work is
