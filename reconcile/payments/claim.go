@@ -6,11 +6,15 @@
 // single use of the authorization's nonce bounds the money.
 package payments
 
-import "time"
+import (
+	"time"
+
+	"quittance/reconcile/policy"
+)
 
 // HealAfter is the age from which a payment that is in flight may be taken over, or
 // healed from its order. An age of exactly so much is not old yet.
-const HealAfter = 180 * time.Second
+const HealAfter = policy.HealingAge
 
 // State is what is stored of a payment id.
 type State string
@@ -101,8 +105,10 @@ const (
 // Caller is who asks, and what it brings.
 type Caller struct {
 	SamePayer, SameRequest bool
-	Brings                 Brings
-	Elsewhere              Elsewhere
+	// SameAttempt: it is the very try that holds the payment, whose answer was lost.
+	SameAttempt bool
+	Brings      Brings
+	Elsewhere   Elsewhere
 }
 
 // Do is what a gateway is told.
@@ -187,6 +193,8 @@ func (f Facts) decide(c Caller) Decision {
 		return Decision{Row: "settled", Do: Replay, ShowOrder: true}
 	case f.State == Refused:
 		return Decision{Row: "refused", Do: Replay, ShowOrder: true}
+	case !old && f.State == InFlight && c.SameAttempt && f.Work == NoWork && !f.Broadcast:
+		return Decision{Row: "same attempt", Do: Proceed, Paid: f.Order == Paid, Work: NoWork, ShowOrder: true}
 	case !old && f.State == InFlight:
 		return Decision{Row: "young", Do: Wait, Retry: retrySoon, ShowOrder: true}
 	case !old:
