@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -270,6 +271,70 @@ func (w *world) equation() {
 	for _, r := range rows {
 		if r.Difference.Sign() != 0 || !r.Posted {
 			w.t.Fatalf("%s %s: off by %s, posted %v", r.Network, r.Asset, r.Difference, r.Posted)
+		}
+	}
+}
+
+// sold sells: claimed, ordered, broadcast, paid and settled.
+func (w *world) sold(id string, authorization int) *payments.Answer {
+	w.t.Helper()
+	c := w.claim(w.asked(id, authorization))
+	w.order(id, c.Fence)
+	w.broadcast(id, c.Fence)
+	w.post(w.transfer(authorization, authorization, "4200000"), payments.Applied)
+	w.finish(id, c.Fence, "settled")
+	return c
+}
+
+// checkNow lets the rail be asked about a payment in one round of the loops.
+func (w *world) checkNow(id string) {
+	w.t.Helper()
+	w.exec(`UPDATE payments SET check_at = clock_timestamp(), checking_until = NULL WHERE payment_id = $1 AND state IN ('in_flight','unknown','settled')`, id)
+	if err := w.Tick(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// landed is what a rail says of an authorization whose transfer is final.
+func (w *world) landed(tx, authorization int, amount string) payments.Sight {
+	a, err := money.AtomicOf(amount)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return payments.Sight{Said: "landed", Landed: &payments.Seen{
+		Moved: rows.Moved{Network: network, Tx: nonce(1000 + tx), Asset: token, Sender: alice, Recipient: payee, Amount: a, Nonce: nonce(authorization)},
+		Block: int64(tx), BlockHash: nonce(5000 + tx), Final: true,
+	}}
+}
+
+type result[T any] struct {
+	v   T
+	err error
+}
+
+// each calls f n times at once.
+func each[T any](n int, f func(i int) (T, error)) []result[T] {
+	out := make([]result[T], n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { out[i].v, out[i].err = f(i) })
+	}
+	wg.Wait()
+	return out
+}
+
+func upperHex(s string) string { return strings.ToUpper(strings.TrimPrefix(s, "0x")) }
+
+// lapse runs the loops of effects until one is interrupted.
+func (w *world) lapse(effect string) {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(w.t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.effects.Loops(ctx) }()
+	defer func() { stop(); <-ended }()
+	for state := ""; state != "interrupted"; w.get(&state, `SELECT state FROM effects WHERE id = $1::uuid`, effect) {
+		if err := ctx.Err(); err != nil {
+			w.t.Fatal(err)
 		}
 	}
 }
