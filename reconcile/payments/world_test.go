@@ -105,7 +105,9 @@ type rail struct {
 	signer string
 }
 
-func (r *rail) Signer(rows.Claimed, payments.Offered) (string, bool, error) { return r.signer, r.signer != "", nil }
+func (r *rail) Signer(rows.Claimed, payments.Offered) (string, bool, error) {
+	return r.signer, r.signer != "", nil
+}
 
 func (r *rail) Authorization(_ context.Context, q payments.Question) payments.Sight {
 	r.mu.Lock()
@@ -114,7 +116,9 @@ func (r *rail) Authorization(_ context.Context, q payments.Question) payments.Si
 	return r.sights[q.Nonce]
 }
 
-func (r *rail) Incoming(context.Context, []string, []string, int64) ([]payments.Seen, int64, error) { return nil, 0, nil }
+func (r *rail) Incoming(context.Context, []string, []string, int64) ([]payments.Seen, int64, error) {
+	return nil, 0, nil
+}
 
 func (r *rail) Still(context.Context, rows.Moved) (payments.Seen, bool, error) {
 	return payments.Seen{}, false, errors.New("not asked in this test")
@@ -187,9 +191,11 @@ func (w *world) refused(a payments.Asked, code payments.Code) *payments.Refusal 
 	return refusal(w.t, got, err, code)
 }
 
+func asRefusal(err error) (*payments.Refusal, bool) { return errors.AsType[*payments.Refusal](err) }
+
 func refusal(t *testing.T, got any, err error, code payments.Code) *payments.Refusal {
 	t.Helper()
-	r, ok := errors.AsType[*payments.Refusal](err)
+	r, ok := asRefusal(err)
 	if !ok || r.Code != code {
 		t.Fatalf("%+v, %v; want %s", got, err, code)
 	}
