@@ -75,6 +75,18 @@ func (c *Chain) Submit(from, to evm.Address, data []byte) evm.Hash {
 	return c.hash(c.text("eth_sendTransaction", map[string]any{"from": from, "to": to, "data": bytesHex(data), "gas": hex(500_000)}))
 }
 
+// Raw is a transaction as it was sent, for [Chain.SubmitRaw] and [Chain.Reorg].
+func (c *Chain) Raw(hash evm.Hash) string {
+	c.t.Helper()
+	return c.text("eth_getRawTransactionByHash", hash)
+}
+
+// SubmitRaw sends a transaction again, with the hash that it had.
+func (c *Chain) SubmitRaw(raw string) {
+	c.t.Helper()
+	c.Call("eth_sendRawTransaction", raw)
+}
+
 // Refuses says why the chain would revert a call; "" where it would not.
 func (c *Chain) Refuses(from, to evm.Address, data []byte) string {
 	c.t.Helper()
