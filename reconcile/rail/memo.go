@@ -41,8 +41,9 @@ type Found struct {
 	Transfers []Carried
 	// Complete: everything was read, up to the newest block.
 	Complete bool
-	// Reverted: the transaction is in a block and moved nothing; ReadTo then says where.
-	Reverted bool
+	// Reverted: the transaction that was named is in a block and moved nothing, for good
+	// where RevertedFinal.
+	Reverted, RevertedFinal bool
 	// FinalAt is the time of the last final block; what is newer may still vanish.
 	FinalAt time.Time
 	Trouble *Trouble
@@ -110,7 +111,7 @@ func (v *view) byTransaction(ctx context.Context, m Memo, found *Found) error {
 		return err
 	}
 	if !r.OK {
-		found.Reverted = true
+		found.Reverted, found.RevertedFinal = true, r.Block <= v.final.Number
 		return nil
 	}
 	all := v.transfers(r, b, m.Asset)
