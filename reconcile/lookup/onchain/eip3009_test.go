@@ -82,7 +82,8 @@ func (w *world) ask(l *lookup.Lookup, arguments map[string]any, earlier ...looku
 		w.t.Fatal(err)
 	}
 	lands := time.Minute
-	q := lookup.Question{Effect: "e", BusinessKey: "O-1", VendorKey: "qt_1", Arguments: args, LandsWithin: &lands, AskedAt: w.Now(),
+	order, _ := args.Lookup("order").Text()
+	q := lookup.Question{Effect: "e", BusinessKey: order, VendorKey: "qt_1", Arguments: args, LandsWithin: &lands, AskedAt: w.Now(),
 		Attempts: []lookup.Attempt{{Begun: w.begun, Deadline: w.begun.Add(time.Minute)}}}
 	seen := l.Ask(w.t.Context(), redact.New([]byte("k")), q)
 	a := lookup.Judge(q, l.Terms, seen, earlier)
