@@ -16,6 +16,7 @@ import (
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
 	"quittance/reconcile/payments"
+	"quittance/reconcile/payments/evmrail"
 	"quittance/reconcile/policy"
 	"quittance/reconcile/wake"
 	"quittance/web"
@@ -53,7 +54,8 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 	}
 	router.Use(desk.AuditAPI(who, log))
 	waker := wake.New(db, engine.Policy, c.PublicURL, log)
-	pay, err := payments.New(ctx, payments.Options{DB: db, Effects: engine, Policy: engine.Policy, PublicURL: c.PublicURL, Log: log})
+	pay, err := payments.New(ctx, payments.Options{DB: db, Effects: engine, Policy: engine.Policy, PublicURL: c.PublicURL, Log: log,
+		Rails: evmrail.Rails(engine.Policy, time.Now)})
 	if err != nil {
 		return application{}, err
 	}

@@ -171,3 +171,12 @@ func (v *view) stands(ctx context.Context, number uint64, hash evm.Hash) (node.B
 	}
 	return *b, nil
 }
+
+// Final is the number of the last final block.
+func (c *Chain) Final(ctx context.Context, now time.Time) (number uint64, err error) {
+	err = c.each(ctx, now, func(v *view) error {
+		number = v.final.Number
+		return nil
+	})
+	return number, err
+}
