@@ -11,7 +11,7 @@ import (
 const p1, p2 = "payment-0000000001", "payment-0000000002"
 
 // One live payment a quote.
-func TestBC013(t *testing.T) {
+func TestBC013_AQuoteHasOneLivePayment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first := w.asked(p1, 1)
@@ -35,7 +35,7 @@ func TestBC013(t *testing.T) {
 }
 
 // A re-signed authorization is the same purchase, and if it lands it is given back.
-func TestBC014(t *testing.T) {
+func TestBC014_AResignedAuthorizationIsTheSamePurchase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.sold(p1, 1)
@@ -54,7 +54,7 @@ func TestBC014(t *testing.T) {
 }
 
 // Nothing merges two payment ids but the id.
-func TestBC029(t *testing.T) {
+func TestBC029_OnlyAnEqualIdMergesPayments(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a, b := w.claim(w.asked(p1, 1)), w.claim(w.asked(p2, 2))
@@ -63,7 +63,7 @@ func TestBC029(t *testing.T) {
 	}
 }
 
-func TestBC030(t *testing.T) {
+func TestBC030_APaidPaymentHealsAfterItsTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.asked(p1, 1)
@@ -95,7 +95,7 @@ func TestBC030(t *testing.T) {
 }
 
 // The gateway's name for its order look-up stands in the place of our URL.
-func TestBC030ThePollIsTheGateways(t *testing.T) {
+func TestBC030_ThePollIsTheGateways(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.asked(p1, 1)
@@ -108,7 +108,7 @@ func TestBC030ThePollIsTheGateways(t *testing.T) {
 
 // An age is told by the database's clock, and exactly 180 s are not old yet: the pure
 // table's test holds the three to the tenth of a second.
-func TestBC033(t *testing.T) {
+func TestBC033_ExactlyTheHealingAgeIsNotOldYet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i, age := range []time.Duration{179 * time.Second, 181 * time.Second} {
@@ -133,7 +133,7 @@ func TestBC033(t *testing.T) {
 }
 
 // A pruned payment is spent for ever, and never claimed again by whoever was slower.
-func TestBC035(t *testing.T) {
+func TestBC035_APrunedPaymentIsSpentForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.sold(p1, 1)
@@ -165,7 +165,7 @@ func TestBC035(t *testing.T) {
 }
 
 // A definite refusal is replayed; an unclear answer stays open.
-func TestBC036(t *testing.T) {
+func TestBC036_ARefusalIsReplayedAndAnUnclearAnswerStaysOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a, b := w.claim(w.asked(p1, 1)), w.claim(w.asked(p2, 2))
@@ -185,7 +185,7 @@ func TestBC036(t *testing.T) {
 }
 
 // A finish that comes when the database is back closes the work late.
-func TestBC037(t *testing.T) {
+func TestBC037_TheWorkOfAPaymentIsFinishedLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.claim(w.asked(p1, 1))
@@ -208,7 +208,7 @@ func TestBC037(t *testing.T) {
 }
 
 // A field more is another request, unless the policy leaves it out.
-func TestBC038(t *testing.T) {
+func TestBC038_AFieldMoreIsAnotherRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.asked(p1, 1)
@@ -227,7 +227,7 @@ func TestBC038(t *testing.T) {
 }
 
 // Only conflicts alert.
-func TestBC039(t *testing.T) {
+func TestBC039_OnlyConflictsAlert(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.claim(w.asked(p1, 1))
@@ -249,7 +249,7 @@ func TestBC039(t *testing.T) {
 }
 
 // Another payer is told nothing but that it is not theirs.
-func TestBC042(t *testing.T) {
+func TestBC042_AnotherPayerIsToldNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.sold(p1, 1)
@@ -273,7 +273,7 @@ func TestBC042(t *testing.T) {
 	}
 }
 
-func TestBC044(t *testing.T) {
+func TestBC044_AnotherToolIsAnotherRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.sold(p1, 1)
@@ -285,7 +285,7 @@ func TestBC044(t *testing.T) {
 }
 
 // The answer is replayed as it first went out.
-func TestBC046(t *testing.T) {
+func TestBC046_TheAnswerIsReplayedAsItWentOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.claim(w.asked(p1, 1))
@@ -303,7 +303,7 @@ func TestBC046(t *testing.T) {
 }
 
 // A number spelt otherwise in the arguments is another request: the safe answer.
-func TestBC053(t *testing.T) {
+func TestBC053_ANumberSpeltOtherwiseIsAnotherRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.asked(p1, 1)
@@ -319,7 +319,7 @@ func TestBC053(t *testing.T) {
 }
 
 // A settle that gave no answer is unknown until the rail tells.
-func TestBC069(t *testing.T) {
+func TestBC069_ASettleWithoutAnAnswerIsUnknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.claim(w.asked(p1, 1))
@@ -345,7 +345,7 @@ func TestBC069(t *testing.T) {
 }
 
 // The gateway's word and the rail's of one movement are one transfer.
-func TestBC098(t *testing.T) {
+func TestBC098_OneMovementIsOneTransfer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.claim(w.asked(p1, 1))
@@ -368,7 +368,7 @@ func TestBC098(t *testing.T) {
 }
 
 // A failure that is told late moves no order.
-func TestBC099(t *testing.T) {
+func TestBC099_AFailureToldLateMovesNoOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.claim(w.asked(p1, 0))
@@ -389,7 +389,7 @@ func TestBC099(t *testing.T) {
 }
 
 // Told twice at once, and again later: one change, and every teller is answered.
-func TestBC101(t *testing.T) {
+func TestBC101_AMovementToldThreeTimesIsOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.claim(w.asked(p1, 1))
