@@ -22,11 +22,13 @@ import (
 	"syscall"
 	"time"
 
+	"quittance/handlers/api"
 	"quittance/ledger"
 	"quittance/ledger/ceiling"
 	"quittance/ledger/embedded"
 	"quittance/reconcile/access"
 	"quittance/reconcile/effects"
+	"quittance/reconcile/payments"
 	"quittance/reconcile/policy"
 )
 
@@ -89,6 +91,9 @@ func run(ctx context.Context, list string, length time.Duration, rounds int) err
 		if err := b.alone(ctx, length); err != nil {
 			return err
 		}
+		if err := b.payments(ctx, length); err != nil {
+			return err
+		}
 		for _, s := range strings.Split(list, ",") {
 			n, err := strconv.Atoi(strings.TrimSpace(s))
 			if err != nil || n < 1 {
@@ -142,7 +147,11 @@ func prepare(ctx context.Context, dsn string) (*bench, func(), error) {
 		return nil, nil, err
 	}
 	b.base = "http://" + l.Addr().String()
-	h, err := handler(e, a, log)
+	pay, err := payments.New(ctx, payments.Options{DB: db, Effects: e, Policy: e.Policy, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := handler(api.Options{Engine: e, Access: a, Payments: pay}, log)
 	if err != nil {
 		return nil, nil, err
 	}
