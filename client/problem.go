@@ -71,6 +71,9 @@ type Problem struct {
 	WaitingFor []WaitingFor `json:"waiting_for,omitempty"`
 	Decided    *Decided     `json:"decided,omitempty"`
 
+	PaymentID string `json:"payment_id,omitempty"`
+	OrderID   string `json:"order_id,omitempty"`
+
 	Errors    []FieldError `json:"errors,omitempty" doc:"Every field that is wrong."`
 	Offset    *int64       `json:"offset,omitempty" doc:"The byte of the body where it stops making sense."`
 	Pointer   string       `json:"pointer,omitempty" doc:"The same place as a JSON pointer."`

@@ -135,3 +135,59 @@ func (c *Client) ClaimLookups(ctx context.Context, in ClaimLookups) ([]LookupQue
 func (c *Client) AnswerLookup(ctx context.Context, lookupID string, in LookupAnswer) (LookupVerdict, error) {
 	return ask[LookupVerdict](ctx, c, request{method: http.MethodPost, path: "/v1/lookups/" + escape(lookupID) + "/answer", in: in})
 }
+
+// ClaimPayment takes a payment id, or says what became of it.
+func (c *Client) ClaimPayment(ctx context.Context, in PaymentRequest) (PaymentAnswer, error) {
+	return ask[PaymentAnswer](ctx, c, request{method: http.MethodPost, path: "/v1/payments", in: in})
+}
+
+// OrderPayment creates the order of a payment.
+func (c *Client) OrderPayment(ctx context.Context, paymentID string, in PaymentOrder) (Order, error) {
+	return ask[Order](ctx, c, request{method: http.MethodPost, path: "/v1/payments/" + escape(paymentID) + "/order", in: in})
+}
+
+// WorkPayment records what is paid for before it is done.
+func (c *Client) WorkPayment(ctx context.Context, paymentID string, in PaymentWork) (BeginAnswer, error) {
+	return ask[BeginAnswer](ctx, c, request{method: http.MethodPost, path: "/v1/payments/" + escape(paymentID) + "/work", in: in})
+}
+
+// BroadcastPayment records a payment before it is sent to its rail.
+func (c *Client) BroadcastPayment(ctx context.Context, paymentID string, in PaymentBroadcast) (Payment, error) {
+	return ask[Payment](ctx, c, request{method: http.MethodPost, path: "/v1/payments/" + escape(paymentID) + "/broadcast", in: in})
+}
+
+// FinishPayment records what became of a payment, and freezes its answer.
+func (c *Client) FinishPayment(ctx context.Context, paymentID string, in PaymentFinish) (Payment, error) {
+	return ask[Payment](ctx, c, request{method: http.MethodPost, path: "/v1/payments/" + escape(paymentID) + "/finish", in: in})
+}
+
+// CancelPayment ends the order of a payment, while nothing that was sent for it may land.
+func (c *Client) CancelPayment(ctx context.Context, paymentID string, in PaymentCancel) (Order, error) {
+	return ask[Order](ctx, c, request{method: http.MethodPost, path: "/v1/payments/" + escape(paymentID) + "/cancel", in: in})
+}
+
+// Payment reads a payment of a gateway.
+func (c *Client) Payment(ctx context.Context, gateway, paymentID string) (Payment, error) {
+	return ask[Payment](ctx, c, request{method: http.MethodGet, path: "/v1/payments/" + escape(paymentID) + "?gateway=" + url.QueryEscape(gateway)})
+}
+
+// Order reads an order, its transfers and what is owed back.
+func (c *Client) Order(ctx context.Context, orderID string) (Order, error) {
+	return ask[Order](ctx, c, request{method: http.MethodGet, path: "/v1/orders/" + escape(orderID)})
+}
+
+// PostTransfer tells of one movement on a rail.
+func (c *Client) PostTransfer(ctx context.Context, in Transfer) (TransferAnswer, error) {
+	return ask[TransferAnswer](ctx, c, request{method: http.MethodPost, path: "/v1/transfers", in: in})
+}
+
+// AskRead asks whether a read was paid for already.
+func (c *Client) AskRead(ctx context.Context, in ReadRequest) (ReadAnswer, error) {
+	return ask[ReadAnswer](ctx, c, request{method: http.MethodPost, path: "/v1/reads", in: in})
+}
+
+// FinishRead stores the answer of a paid read.
+func (c *Client) FinishRead(ctx context.Context, readID string, in FinishRead) error {
+	_, err := ask[struct{}](ctx, c, request{method: http.MethodPost, path: "/v1/reads/" + escape(readID) + "/finish", in: in})
+	return err
+}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -37,6 +38,7 @@ const (
 	wholeShape
 	boolShape
 	timeShape
+	bytesShape
 )
 
 // field is one member of an object. A required one must be there, and a required
@@ -93,6 +95,9 @@ func newShape(t reflect.Type) *shape {
 	case reflect.Pointer:
 		return &shape{kind: optionalShape, elem: newShape(t.Elem())}
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return &shape{kind: bytesShape}
+		}
 		return &shape{kind: listShape, elem: newShape(t.Elem())}
 	case reflect.Map:
 		return &shape{kind: mapShape, elem: newShape(t.Elem())}
@@ -158,6 +163,7 @@ var wanted = map[shapeKind]struct {
 	mapShape:    {'{', "an object"},
 	listShape:   {'[', "a list"},
 	textShape:   {'"', "a string"},
+	bytesShape:  {'"', "a string of base64"},
 	timeShape:   {'"', "a time as RFC 3339 writes it"},
 	wholeShape:  {'0', "a whole number"},
 	boolShape:   {'t', "true or false"},
@@ -280,6 +286,11 @@ func (s *shape) scalarFault(raw jsontext.Value) string {
 			return "must not be empty"
 		case s.enum != nil && value != "" && !slices.Contains(s.enum, value):
 			return "must be one of " + strings.Join(s.enum, ", ")
+		}
+	case bytesShape:
+		value, bad := text(raw)
+		if _, err := base64.StdEncoding.DecodeString(value); err != nil || bad != "" {
+			return "must be base64, with padding"
 		}
 	case timeShape:
 		value, bad := text(raw)

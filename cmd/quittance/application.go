@@ -15,6 +15,7 @@ import (
 	"quittance/reconcile/bulk"
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
+	"quittance/reconcile/payments"
 	"quittance/reconcile/policy"
 	"quittance/reconcile/wake"
 	"quittance/web"
@@ -52,8 +53,12 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 	}
 	router.Use(desk.AuditAPI(who, log))
 	waker := wake.New(db, engine.Policy, c.PublicURL, log)
+	pay, err := payments.New(ctx, payments.Options{DB: db, Effects: engine, Policy: engine.Policy, PublicURL: c.PublicURL, Log: log})
+	if err != nil {
+		return application{}, err
+	}
 	err = api.Register(router, api.Options{
-		Engine: engine, Access: who, Deliveries: waker, PublicURL: c.PublicURL, Version: version(), Ready: readiness(db, engine),
+		Engine: engine, Access: who, Deliveries: waker, Payments: pay, PublicURL: c.PublicURL, Version: version(), Ready: readiness(db, engine),
 	})
 	if err != nil {
 		return application{}, err
@@ -68,7 +73,7 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Wake: waker, Log: log, PublicURL: c.PublicURL, Version: version(),
 	})
 	return application{handler: router, loops: []func(context.Context){
-		engine.Loops, waker.Run,
+		engine.Loops, waker.Run, pay.Run,
 		func(ctx context.Context) {
 			if err := work.Run(ctx); err != nil && ctx.Err() == nil {
 				log.Error("jobs are not done on this server", "error", err)

@@ -60,6 +60,7 @@ type Options struct {
 	Engine     Engine
 	Access     Access
 	Deliveries Deliveries
+	Payments   Payments
 	// PublicURL is where people reach the pages, for the links in answers; "" makes
 	// them relative.
 	PublicURL string
@@ -74,6 +75,7 @@ type API struct {
 	engine     Engine
 	access     Access
 	deliveries Deliveries
+	payments   Payments
 	public     string
 	ready      func(context.Context) error
 	openAPI    []byte
@@ -81,7 +83,7 @@ type API struct {
 
 // Register puts every route on e.
 func Register(e *echo.Echo, o Options) error {
-	a := &API{engine: o.Engine, access: o.Access, deliveries: o.Deliveries, public: strings.TrimRight(o.PublicURL, "/"), ready: o.Ready}
+	a := &API{engine: o.Engine, access: o.Access, deliveries: o.Deliveries, payments: o.Payments, public: strings.TrimRight(o.PublicURL, "/"), ready: o.Ready}
 	document, err := describe(routes, o.Version)
 	if err != nil {
 		return err

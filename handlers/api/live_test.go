@@ -20,6 +20,7 @@ import (
 	"quittance/reconcile/access"
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
+	"quittance/reconcile/payments"
 	"quittance/reconcile/policy"
 	"quittance/reconcile/policy/read"
 	"quittance/reconcile/wake"
@@ -100,9 +101,11 @@ func startUnder(t *testing.T, source string, changes ...func(*web.Options)) *liv
 		must(t, err)
 		must(t, l.access.AddPersonToken(t.Context(), id, "test", token, 0))
 	}
+	pay, err := payments.New(t.Context(), payments.Options{DB: db, Effects: engine, Policy: engine.Policy, Log: options.Log})
+	must(t, err)
 	e, err := web.New(options)
 	must(t, err)
-	must(t, api.Register(e, api.Options{Engine: engine, Access: l.access, Deliveries: wake.New(db, engine.Policy, "", options.Log), Version: "test"}))
+	must(t, api.Register(e, api.Options{Engine: engine, Access: l.access, Deliveries: wake.New(db, engine.Policy, "", options.Log), Payments: pay, Version: "test"}))
 
 	ctx, stop := context.WithCancel(context.Background())
 	looped := make(chan struct{})

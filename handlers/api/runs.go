@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"quittance/client"
 	"quittance/reconcile/effects"
+	"quittance/reconcile/payments"
 	"quittance/web"
 )
 
@@ -19,6 +21,9 @@ func (a *API) openRun(c echo.Context, who identity) error {
 	runID, err := web.Param(c, "run_id")
 	if err != nil {
 		return err
+	}
+	if strings.HasPrefix(runID, payments.RunPrefix) {
+		return web.Invalid(web.FieldError{Pointer: "run_id", Detail: "begins with " + payments.RunPrefix + ", which names the runs of payments"})
 	}
 	in, err := web.Decode[client.OpenRequest](c)
 	if err != nil {

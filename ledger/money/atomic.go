@@ -2,6 +2,7 @@ package money
 
 import (
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"math/big"
 )
@@ -45,3 +46,36 @@ func (a *Atomic) Scan(src any) error {
 	*a = read.atomic
 	return nil
 }
+
+// AtomicOf reads a plain whole number: ASCII digits, no sign, no point, no exponent, no
+// leading zero. The error says what is wrong with it, without it.
+func AtomicOf(text string) (Atomic, error) {
+	if text == "" {
+		return Atomic{}, errors.New("is empty")
+	}
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return Atomic{}, errors.New("must be a whole number of the asset's smallest unit, in ASCII digits alone")
+		}
+	}
+	if len(text) > 1 && text[0] == '0' {
+		return Atomic{}, errors.New("must not begin with 0")
+	}
+	if len(text) > MaxDigits {
+		return Atomic{}, ErrTooLarge
+	}
+	n, _ := new(big.Int).SetString(text, 10) // digits are a number
+	return Atomic{n}, nil
+}
+
+// Sign is -1, 0 or 1.
+func (a Atomic) Sign() int { return a.big().Sign() }
+
+// Cmp is -1, 0 or 1.
+func (a Atomic) Cmp(b Atomic) int { return a.big().Cmp(b.big()) }
+
+// Plus is a+b. What does not fit a column is refused there.
+func (a Atomic) Plus(b Atomic) Atomic { return Atomic{new(big.Int).Add(a.big(), b.big())} }
+
+// Minus is a-b.
+func (a Atomic) Minus(b Atomic) Atomic { return Atomic{new(big.Int).Sub(a.big(), b.big())} }

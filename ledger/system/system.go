@@ -16,6 +16,7 @@ type Secrets struct {
 	Lease     []byte // derives lease tokens
 	Position  []byte // signs log positions
 	Redaction []byte // stands in for redacted values
+	Receipts  []byte // derives the tokens of receipts
 }
 
 // LoadSecrets reads the keys, making those that are missing.
@@ -24,7 +25,7 @@ func LoadSecrets(ctx context.Context, db *ledger.DB) (s Secrets, err error) {
 		for _, k := range []struct {
 			name string
 			dst  *[]byte
-		}{{"lease", &s.Lease}, {"position", &s.Position}, {"redaction", &s.Redaction}} {
+		}{{"lease", &s.Lease}, {"position", &s.Position}, {"redaction", &s.Redaction}, {"receipts", &s.Receipts}} {
 			fresh := make([]byte, 32)
 			if _, err := rand.Read(fresh); err != nil {
 				return fmt.Errorf("couldn't make a key: %w", err)

@@ -7,6 +7,7 @@ import (
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
+	"quittance/ledger/payments"
 	"quittance/ledger/runs"
 	"quittance/ledger/system"
 )
@@ -42,7 +43,8 @@ func (e *Engine) FindGap(ctx context.Context, why string) error {
 
 // AcknowledgeGap is a person's word that events may be lost: every lease ends, every
 // effect that is in flight, cleared or held becomes interrupted, and fences and
-// epochs jump past any number that a lost attempt can have had.
+// epochs jump past any number that a lost attempt can have had. Payments in flight become
+// unknown.
 func (e *Engine) AcknowledgeGap(ctx context.Context, p Person, note string) error {
 	if strings.TrimSpace(note) == "" {
 		return noteMissing("/note", "An acknowledgement says what happened to the database.")
@@ -54,6 +56,13 @@ func (e *Engine) AcknowledgeGap(ctx context.Context, p Person, note string) erro
 		}
 		if !ok {
 			return &Refusal{Code: CodeNotAllowed, Detail: "There is no log gap to acknowledge."}
+		}
+		m, err := system.Read(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if err := payments.InGap(ctx, tx, m.FenceBase); err != nil {
+			return err
 		}
 		w := e.work(ctx, tx)
 		ids, err := runs.Unclosed(ctx, tx)

@@ -6,11 +6,15 @@
 // single use of the authorization's nonce bounds the money.
 package payments
 
-import "time"
+import (
+	"time"
+
+	"quittance/reconcile/policy"
+)
 
 // HealAfter is the age from which a payment that is in flight may be taken over, or
 // healed from its order. An age of exactly so much is not old yet.
-const HealAfter = 180 * time.Second
+const HealAfter = policy.HealingAge
 
 // State is what is stored of a payment id.
 type State string
@@ -101,8 +105,10 @@ const (
 // Caller is who asks, and what it brings.
 type Caller struct {
 	SamePayer, SameRequest bool
-	Brings                 Brings
-	Elsewhere              Elsewhere
+	// SameAttempt: it is the very try that holds the payment, whose answer was lost.
+	SameAttempt bool
+	Brings      Brings
+	Elsewhere   Elsewhere
 }
 
 // Do is what a gateway is told.
@@ -174,6 +180,7 @@ func (f Facts) decide(c Caller) Decision {
 		f.Work = Taken
 	}
 	old := f.Age > HealAfter
+	open := f.Order == NotFinal || f.Order == NoOrder // one that is not created yet can still be
 	switch {
 	case f.State == None:
 		return Decision{Row: "new", Do: Proceed, Claim: true, Work: NoWork, ShowOrder: true}
@@ -187,6 +194,8 @@ func (f Facts) decide(c Caller) Decision {
 		return Decision{Row: "settled", Do: Replay, ShowOrder: true}
 	case f.State == Refused:
 		return Decision{Row: "refused", Do: Replay, ShowOrder: true}
+	case !old && f.State == InFlight && c.SameAttempt && f.Work == NoWork && !f.Broadcast:
+		return Decision{Row: "same attempt", Do: Proceed, Paid: f.Order == Paid, Work: NoWork, ShowOrder: true}
 	case !old && f.State == InFlight:
 		return Decision{Row: "young", Do: Wait, Retry: retrySoon, ShowOrder: true}
 	case !old:
@@ -199,11 +208,11 @@ func (f Facts) decide(c Caller) Decision {
 		return f.takeOver("paid, not done", c)
 	case f.Order == Unpaid && f.Authorizations != SomeUsable:
 		return Decision{Row: "never paid", Do: Replay, Refuse: true, ShowOrder: true}
-	case f.Order == NotFinal && f.Authorizations == AllDead && (c.Brings == Nothing || c.Brings == AnotherDead || c.Brings == StoredOne):
+	case open && f.Authorizations == AllDead && (c.Brings == Nothing || c.Brings == AnotherDead || c.Brings == StoredOne):
 		return Decision{Row: "sign again", Do: SignAgain, ShowOrder: true}
-	case f.Order == NotFinal && f.Authorizations == AllDead:
+	case open && f.Authorizations == AllDead:
 		return f.takeOver("signed again", c)
-	case f.Order == NotFinal && (f.Work == Taken || f.Work == NotTaken) && !f.Broadcast:
+	case open && (f.Work == Taken || f.Work == NotTaken) && !f.Broadcast:
 		return f.takeOver("done, not sent", c)
 	case f.State == InFlight && (f.Broadcast || f.Authorizations == SomeUsable):
 		return f.stay("may have been sent")

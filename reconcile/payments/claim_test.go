@@ -20,12 +20,12 @@ func each(f func(Facts, Caller)) {
 					for _, auth := range []Authorizations{NoAuthorization, AllDead, SomeUsable} {
 						for _, brings := range []Brings{Nothing, StoredOne, AnotherDead, Another} {
 							for _, where := range []Elsewhere{Nowhere, LiveElsewhere, SettledOnce, AnotherPayers} {
-								for bits := range 16 {
+								for bits := range 32 {
 									if state == None && (order != NoOrder || age != 0 || work != NoWork || auth != NoAuthorization || bits&3 != 0) {
 										continue
 									}
 									f(Facts{state, order, age, work, bools[bits&1], auth, bools[bits>>1&1]},
-										Caller{bools[bits>>2&1], bools[bits>>3&1], brings, where})
+										Caller{bools[bits>>2&1], bools[bits>>3&1], bools[bits>>4&1], brings, where})
 								}
 							}
 						}
@@ -54,6 +54,10 @@ func TestEveryAnswerIsSafe(t *testing.T) {
 			wrong("another payer is told more than that it is not theirs")
 		case f.State != None && c.SamePayer && !c.SameRequest && (d.Do != Conflict || d.Reason != ReasonRequest):
 			wrong("another request under the same id")
+		case d.Row == "same attempt":
+			if !c.SameAttempt || !c.SamePayer || !c.SameRequest || f.State != InFlight || old || f.Broadcast || f.Work != NoWork || d.changes() || d.Paid != (f.Order == Paid) {
+				wrong("an answer given again to somebody else, or after something was done with it")
+			}
 		case d.Do == Proceed && f.State != None && !old:
 			wrong("taken over too soon")
 		case d.Do == Proceed && f.State != None && !d.TakeOver || d.TakeOver && d.Claim || d.Claim && f.State != None:
@@ -88,7 +92,7 @@ func TestEveryAnswerIsSafe(t *testing.T) {
 			wrong("another payer's order is shown")
 		}
 	})
-	if n != 5*4*5*4*3*4*4*16+4*4*4 {
+	if n != 5*4*5*4*3*4*4*32+4*4*8 {
 		t.Errorf("%d combinations", n)
 	}
 }

@@ -37,7 +37,7 @@ func TestEachMistakeIsNamedAtItsPlace(t *testing.T) {
 		{"#" + strings.Repeat("x", 1<<20), "1:1: larger than 1048576 bytes"},
 		{"- tools", "1:1: must be a mapping, not a list"},
 		{"policy", "1:1: must be a mapping, not text"},
-		{"tool: {}", "1:1: tool: unknown field; known here are release, redact, checkpoints, connections, webhooks, tools"},
+		{"tool: {}", "1:1: tool: unknown field; known here are release, redact, checkpoints, connections, webhooks, gateways, rails, payments, tools"},
 		{"tools: {}\ntools: {}", "2:1: tools: was already set on line 1"},
 		{"1: x", "1:1: a name must be text, not a number"},
 		// Sections.

@@ -29,6 +29,9 @@ type Policy struct {
 	checkpoints  []string
 	keep         int
 	webhooks     []*Webhook
+	gateways     map[string]*Gateway
+	rails        []*Rail
+	paymentsKept time.Duration
 	tools        map[string]*Tool
 }
 
@@ -129,7 +132,7 @@ func LoadIn(in read.Surroundings, name string, src []byte) (*Policy, Mistakes) {
 	digest := sha256.Sum256(src)
 	p := &Policy{Source: string(src), Digest: hex.EncodeToString(digest[:]), tools: map[string]*Tool{}}
 
-	f := r.Fields(root, "", "release", "redact", "checkpoints", "connections", "webhooks", "tools")
+	f := r.Fields(root, "", "release", "redact", "checkpoints", "connections", "webhooks", "gateways", "rails", "payments", "tools")
 	release := r.Fields(f["release"], "release", "hold", "not_taken_hold", "permission")
 	p.hold = r.Duration(release["hold"], "release.hold", defaultHold, 0)
 	p.notTakenHold = r.Duration(release["not_taken_hold"], "release.not_taken_hold", defaultNotTakenHold, 0)
@@ -140,6 +143,10 @@ func LoadIn(in read.Surroundings, name string, src []byte) (*Policy, Mistakes) {
 	p.checkpoints = r.Texts(checkpoints["redact"], "checkpoints.redact", read.CheckPointer)
 	connections := r.connections(f["connections"], "connections")
 	p.webhooks = r.webhooks(f["webhooks"], "webhooks")
+	p.gateways = r.gateways(f["gateways"], "gateways")
+	p.rails = r.railsOf(f["rails"], "rails")
+	payments := r.Fields(f["payments"], "payments", "keep")
+	p.paymentsKept = r.Duration(payments["keep"], "payments.keep", defaultPaymentsKept, 24*time.Hour)
 	for _, e := range r.Entries(f["tools"], "tools") {
 		if e.Name == "" || len(e.Name) > maxToolName {
 			r.Mistake(e.Key, "tools", "a tool's name has 1 to %d bytes", maxToolName)

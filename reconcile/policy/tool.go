@@ -28,6 +28,7 @@ type Tool struct {
 	Repeat       Repeat
 	OnUnknown    OnUnknown
 	VendorKey    *VendorKey // nil where the vendor's own key is not declared
+	Cacheable    bool       // a paid read that may be answered again for two minutes
 
 	observe, unguarded bool
 	landsWithin        *time.Duration
@@ -126,7 +127,7 @@ func (r *reader) tool(e read.Entry, path string, connections map[string]block.Co
 	t.Declared = true
 	f := r.Fields(e.Value, path, "summary", "business_key", "repeat", "volatile", "amount", "deadline", "lands_within",
 		"second_person_above", "result_example", "refusal", "mode", "effect", "on_unknown", "vendor_key",
-		"where_to_check", "overdue_after", "redact", "lookup")
+		"where_to_check", "overdue_after", "redact", "cacheable", "lookup")
 	at := func(field string) (ast.Node, string) { return f[field], path + "." + field }
 
 	t.summary = r.Template(at("summary"))
@@ -161,6 +162,8 @@ func (r *reader) tool(e read.Entry, path string, connections map[string]block.Co
 	t.places = r.places(at("where_to_check"))
 	n, p = at("redact")
 	t.Redact = r.Texts(n, p, read.CheckPointer)
+	n, p = at("cacheable")
+	t.Cacheable = r.Boolean(n, p)
 	n, p = at("lookup")
 	t.lookup = kinds.Read(r.Reader, n, p, t.asked(), connections)
 	r.agree(t, f, path)

@@ -93,21 +93,29 @@ func (r *reader) webhook(e read.Entry, path string) *Webhook {
 	if where == nil || where.Type() == ast.NullType {
 		where = e.Key
 	}
-	u, err := url.Parse(h.URL)
-	switch {
-	case f["url"] == nil:
+	if f["url"] == nil {
 		r.Mistake(where, path, "url is missing")
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		r.Mistake(f["url"], path+".url", "must be a URL that starts with https://")
-	case u.User != nil:
-		r.Mistake(f["url"], path+".url", "must not hold credentials: what is sent is signed")
-	case !h.AllowPrivate && !outbound.PublicName(u.Hostname()):
-		r.Mistake(f["url"], path+".url", "%s is a private address: allow_private: true allows it for this endpoint", u.Hostname())
-	case !h.AllowPrivate && u.Scheme != "https":
-		r.Mistake(f["url"], path+".url", "must start with https:// (http:// is allowed with allow_private: true)")
+	} else if fault := urlFault(h.URL, h.AllowPrivate); fault != "" {
+		r.Mistake(f["url"], path+".url", "%s", fault)
 	}
 	if len(h.keys) == 0 {
 		r.Mistake(where, path, "secrets is missing: without one a receiver cannot tell who sent it")
 	}
 	return h
+}
+
+// urlFault says what is wrong with where something is sent, "" if nothing.
+func urlFault(text string, allowPrivate bool) string {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return "must be a URL that starts with https://"
+	case u.User != nil:
+		return "must not hold credentials"
+	case !allowPrivate && !outbound.PublicName(u.Hostname()):
+		return u.Hostname() + " is a private address: allow_private: true allows it here"
+	case !allowPrivate && u.Scheme != "https":
+		return "must start with https:// (http:// is allowed with allow_private: true)"
+	}
+	return ""
 }

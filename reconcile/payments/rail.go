@@ -1,0 +1,72 @@
+package payments
+
+import (
+	"context"
+	"time"
+
+	"quittance/ledger/money"
+	"quittance/ledger/payments"
+)
+
+// Rail speaks to one network. It decides nothing: what it saw is judged here.
+type Rail interface {
+	// Signer is who made an authorization's signature, without asking anybody. false: the
+	// rail does not know the asset's signatures.
+	Signer(c payments.Claimed, o Offered) (payer string, known bool, err error)
+	// Authorization asks what became of an authorization.
+	Authorization(ctx context.Context, q Question) Sight
+	// Incoming reads what moved to the recipients in final blocks after one, of the assets,
+	// in chunks: it may stop early. through is the last block that was read.
+	Incoming(ctx context.Context, assets, recipients []string, after int64) (list []Seen, through int64, err error)
+	// Still asks whether a transfer is where it was.
+	Still(ctx context.Context, t payments.Moved) (s Seen, there bool, err error)
+}
+
+// Question names an authorization and what it was signed for.
+type Question struct {
+	Asset, Payer, Nonce, PayTo string
+	ValidBefore                int64
+	Amount                     money.Atomic
+	Since                      time.Time // it cannot have been used before
+}
+
+// Sight is what a rail says of an authorization.
+type Sight struct {
+	// Dead is "expired" or "cancelled" where a final block proves that it can never move
+	// money: DeadBlock.
+	Dead      string
+	DeadBlock int64
+	// Landed is its transfer, where it was used and the recipient and the amount are right.
+	Landed *Seen
+	// Said is it in words, for people.
+	Said string
+}
+
+// Seen is a movement on a rail.
+type Seen struct {
+	payments.Moved
+	Block     int64
+	BlockHash string
+	Final     bool
+}
+
+// signed checks who signed an authorization, where that can be told.
+func (e *Engine) signed(c payments.Claimed, o Offered) error {
+	if o.Signature == "" {
+		return nil
+	}
+	rail := e.rails(c.Network)
+	if rail == nil {
+		return nil
+	}
+	who, known, err := rail.Signer(c, o)
+	switch {
+	case !known:
+		return nil
+	case err != nil:
+		return invalid("/authorization/signature", err.Error())
+	case same(c.Network, who) != c.Payer:
+		return invalid("/authorization/signature", "was not made by the payer for this amount, recipient and time")
+	}
+	return nil
+}
