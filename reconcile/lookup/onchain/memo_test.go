@@ -93,8 +93,22 @@ func TestAMemoIsJudged(t *testing.T) {
 	}
 	is("another value", byKey, lookup.Inconclusive, lookup.Mismatch, map[string]any{"order": "O-1", "to": w.shop.String(), "value": "5000001"})
 	is("a part of the key", byKey, lookup.Inconclusive, lookup.NotYet, map[string]any{"order": "O-", "to": w.shop.String(), "value": "5000000"})
-	w.pays(text, 5_000_000)
-	is("twice paid", byKey, lookup.Inconclusive, lookup.Multiple, call)
+}
+
+// Two transfers with one memo, both for the whole amount: a likely double, shown with both
+// references, and never simply found.
+func TestBC077_TwoTransfersWithOneMemoAreADouble(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	var text evm.Hash
+	copy(text[:], "O-31")
+	first, second := w.pays(text, 145_000_000), w.pays(text, 145_000_000)
+	w.Finalize()
+	got, _ := w.ask(w.memos(`memo: "{business_key}"`, ""), map[string]any{"order": "O-31", "to": w.shop.String(), "value": "145000000"})
+	if got.Verdict != lookup.Inconclusive || got.Reason != lookup.Multiple || len(got.Hits) != 2 ||
+		got.Hits[0].Reference != first.Hash.String()+":0" || got.Hits[1].Reference != second.Hash.String()+":0" {
+		t.Errorf("%q %s: %+v", got.Verdict, got.Reason, got.Hits)
+	}
 }
 
 // A memo that is our own key, or the hash that the call names, is nobody else's.
