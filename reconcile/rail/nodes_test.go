@@ -98,6 +98,14 @@ func TestANodeThatErrsProvesNothing(t *testing.T) {
 		{"no receipt", "eth_getTransactionReceipt", false, func(chain.Answer) chain.Answer { return result(`null`) }, lookup.Unexpected},
 		{"a reverted receipt", "eth_getTransactionReceipt", false, func(a chain.Answer) chain.Answer { return member(a, "status", "0x0") }, lookup.Unexpected},
 		{"a receipt without logs", "eth_getTransactionReceipt", false, func(a chain.Answer) chain.Answer { return member(a, "logs", []any{}) }, lookup.Unexpected},
+		{"a block with another hash", "eth_getBlockByNumber", false, func(a chain.Answer) chain.Answer {
+			return member(a, "hash", "0x"+strings.Repeat("ab", 32))
+		}, lookup.Unexpected},
+		{"the receipt of another block, whole", "eth_getTransactionReceipt", false, func(a chain.Answer) chain.Answer {
+			var r struct{ BlockHash string }
+			_ = json.Unmarshal(a.Result, &r)
+			return result(strings.ReplaceAll(string(a.Result), r.BlockHash, "0x"+strings.Repeat("ab", 32)))
+		}, lookup.Unexpected},
 		{"a receipt of another block", "eth_getTransactionReceipt", false, func(a chain.Answer) chain.Answer {
 			return member(a, "blockHash", "0x"+strings.Repeat("ab", 32))
 		}, lookup.Unreadable},
@@ -141,6 +149,18 @@ func TestANodeThatErrsProvesNothing(t *testing.T) {
 			}
 		}
 	}
+	// One node shows it cancelled, the other unused and past its end: one of them is wrong.
+	unused := w.Behind(func(method string, _ json.RawMessage, a chain.Answer) chain.Answer {
+		if method == "eth_call" {
+			return result(`"0x` + strings.Repeat("00", 32) + `"`)
+		}
+		return a
+	})
+	over := dead
+	over.ValidBefore = expired.ValidBefore
+	w.is(w.look(over, unused), rail.Expired, true, false)
+	w.is(w.look(over, w.URL, unused), rail.Unseen, false, false)
+	w.is(w.look(over, unused, w.URL), rail.Unseen, false, false)
 	if s := w.look(dead, w.URL, w.URL); !s.Dead() {
 		t.Errorf("two nodes that work: %s", s.Why)
 	}
@@ -149,6 +169,51 @@ func TestANodeThatErrsProvesNothing(t *testing.T) {
 			t.Errorf("%s: %q", what, s.State)
 		}
 	}
+}
+
+// A receipt with a hole, and a block that is not the one that was asked for: positions and
+// times would be others'.
+func TestANodeThatAnswersSomethingElseIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	batch := w.Deploy(chain.Batch)
+	_, first := w.signed("a")
+	b, second := w.signed("b")
+	w.Send(w.Account(1), batch, chain.BatchCall(w.token, first, second))
+	w.Finalize()
+	for what, edit := range map[string]func(method, params string, a chain.Answer) chain.Answer{
+		"a hole": func(method, _ string, a chain.Answer) chain.Answer {
+			if method == "eth_getTransactionReceipt" {
+				var r map[string]json.RawMessage
+				var logs []json.RawMessage
+				_ = json.Unmarshal(a.Result, &r)
+				_ = json.Unmarshal(r["logs"], &logs)
+				r["logs"], _ = json.Marshal(append(logs[:1:1], logs[2:]...))
+				a.Result, _ = json.Marshal(r)
+			}
+			return a
+		},
+		"another block": func(method, params string, a chain.Answer) chain.Answer {
+			if method == "eth_getBlockByNumber" && strings.HasPrefix(params, `["0x`) {
+				var r map[string]any
+				_ = json.Unmarshal(a.Result, &r)
+				r["number"] = "0x2"
+				if strings.HasPrefix(params, `["0x2"`) {
+					r["number"] = "0x1"
+				}
+				a.Result, _ = json.Marshal(r)
+			}
+			return a
+		},
+	} {
+		url := w.Behind(func(method string, params json.RawMessage, a chain.Answer) chain.Answer {
+			return edit(method, string(params), a)
+		})
+		if s := w.look(b, url); s.State != rail.Unlogged || s.Trouble == nil || s.Trouble.Problem != lookup.Unreadable {
+			t.Errorf("%s: %s %s", what, s.State, s.Why)
+		}
+	}
+	w.is(w.look(b), rail.Used, true, true)
 }
 
 // A pruned node shows no logs: that is never "not used", and another node may know.
