@@ -83,9 +83,15 @@ func StartWith(t testing.TB, o Options) *Chain {
 	if o.Time.IsZero() {
 		o.Time = time.Now()
 	}
-	cmd := exec.Command(path, "--host", "127.0.0.1", "--port", "0", "--chain-id", strconv.FormatUint(o.ID, 10),
+	// The shell ends the node when our end of its input closes: also when this process is
+	// killed, and nobody is left to clean up.
+	cmd := exec.Command("sh", "-c", `"$0" "$@" </dev/null & cat >/dev/null; kill -9 $!; wait`, path, "--host", "127.0.0.1", "--port", "0", "--chain-id", strconv.FormatUint(o.ID, 10),
 		"--slots-in-an-epoch", "1", "--timestamp", strconv.FormatInt(o.Time.Unix(), 10), "--order", "fifo", "--threads", "1", "--no-mining")
 	cmd.Stderr = os.Stderr
+	held, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -94,10 +100,10 @@ func StartWith(t testing.TB, o Options) *Chain {
 		t.Fatalf("couldn't start the chain: %v", err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+		_ = held.Close()
 		_ = cmd.Wait()
 	})
-	c := &Chain{ID: o.ID, t: t, http: &http.Client{Timeout: 30 * time.Second}}
+	c := &Chain{ID: o.ID, t: t, http: &http.Client{Timeout: 2 * time.Minute}}
 	c.URL = "http://" + listening(t, out)
 	c.Call("anvil_setBlockTimestampInterval", 1)
 	raw := c.Call("eth_accounts")

@@ -16,7 +16,6 @@ const out = JSON.parse(solc.compile(JSON.stringify({
   settings: {
     evmVersion: 'shanghai',
     optimizer: { enabled: true, runs: 200 },
-    viaIR: true,
     metadata: { appendCBOR: false, bytecodeHash: 'none' },
     outputSelection: { '*': { '*': ['abi', 'evm.bytecode.object'] } },
   },

@@ -118,7 +118,7 @@ func TestWeRecoverWhomTheContractRecovers(t *testing.T) {
 	copy(upper.S[:], new(big.Int).Sub(order, s.S.Number()).FillBytes(make([]byte, 32)))
 	upper.V ^= 27 ^ 28
 	spoilt := map[string]evm.Signature{
-		"s in the upper half": upper, "v 0": {R: s.R, S: s.S, V: s.V - 27}, "v 29": {R: s.R, S: s.S, V: 29}, "the other v": {R: s.R, S: s.S, V: s.V ^ 27 ^ 28},
+		"s in the upper half": upper, "v 0": {R: s.R, S: s.S, V: s.V - 27}, "v 29": {R: s.R, S: s.S, V: 29}, "v of a short key": {R: s.R, S: s.S, V: s.V + 4}, "the other v": {R: s.R, S: s.S, V: s.V ^ 27 ^ 28},
 		"r 0": {S: s.S, V: s.V}, "s 0": {R: s.R, V: s.V}, "r past the order": {R: evm.Hash(order.FillBytes(make([]byte, 32))), S: s.S, V: s.V},
 		"another's":               chain.NewWallet("thief").Sign(a.Digest(domain, evm.Transfer)),
 		"for the recipient alone": payer.Sign(a.Digest(domain, evm.Receive)),

@@ -35,6 +35,11 @@ rails:
 tools:
   fetch_page: {volatile: [request_time], cacheable: true}
   write_page: {business_key: "{page}", deadline: 60s}
+  buy_page:
+    lands_within: 1s
+    lookup:
+      order: {gateway: shop, payment_id: "{arguments.payment_id}"}
+      match: hit.payment_id == effect.arguments.payment_id
 `
 
 const (
@@ -334,13 +339,25 @@ func upperHex(s string) string { return strings.ToUpper(strings.TrimPrefix(s, "0
 // lapse runs the loops of effects until one is interrupted.
 func (w *world) lapse(effect string) {
 	w.t.Helper()
-	ctx, stop := context.WithCancel(w.t.Context())
+	w.looping(func() bool {
+		var state string
+		w.get(&state, `SELECT state FROM effects WHERE id = $1::uuid`, effect)
+		return state == "interrupted"
+	})
+}
+
+// looping runs the loops of effects until something is so.
+func (w *world) looping(until func() bool) {
+	w.t.Helper()
+	ctx, stop := context.WithTimeout(w.t.Context(), time.Minute)
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.effects.Loops(ctx) }()
 	defer func() { stop(); <-ended }()
-	for state := ""; state != "interrupted"; w.get(&state, `SELECT state FROM effects WHERE id = $1::uuid`, effect) {
-		if err := ctx.Err(); err != nil {
-			w.t.Fatal(err)
+	for !until() {
+		select {
+		case <-ctx.Done():
+			w.t.Fatal("the loops did not get there within a minute")
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestALookupBlockIsStrict(t *testing.T) {
 	}
 	for _, c := range []struct{ old, new, want string }{
 		// Where to ask.
-		{"  http:\n", "  soap:\n", "6:7: tools.x.lookup.soap: unknown field; known here are eip3009, http, memo, sql, stripe, webhook_inbox, worker, found"},
+		{"  http:\n", "  soap:\n", "6:7: tools.x.lookup.soap: unknown field; known here are eip3009, http, memo, order, sql, stripe, webhook_inbox, worker, found"},
 		{"https://bank.example/v1/payments?reference={business_key}", "https://bank.example/{arguments.invoice}?r={invoce}", "{invoce} is unknown; known here are business_key"},
 		{`business_key: "{invoice}"`, `summary: x`, "{business_key} is never there: the tool declares no business_key"},
 		{"https://bank.example/v1/payments?reference={b", "https://{b", "the host must be fixed"},
@@ -120,7 +120,7 @@ func TestAllMistakesOfALookupAreReportedAtOnce(t *testing.T) {
 func TestTheOtherKindsAreStrictToo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ lookup, want string }{
-		{"{}", "says not how to look: one of eip3009, http, memo, sql, stripe, webhook_inbox, worker is missing"},
+		{"{}", "says not how to look: one of eip3009, http, memo, order, sql, stripe, webhook_inbox, worker is missing"},
 		{"{http: {}, sql: {}}", "a look-up has one kind, and this one has http already"},
 		{"{sql: {connection: nowhere, query: 'SELECT 1', parameters: ['{business_key}']}}", "no connection of this name"},
 		{"{sql: {connection: books, query: 'DELETE FROM x', parameters: ['{business_key}']}}", "must be one statement that reads"},

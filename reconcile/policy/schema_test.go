@@ -201,6 +201,7 @@ func TestTheSchemaKnowsTheParsersFields(t *testing.T) {
 		"tools: {x: {lookup: {worker: {zz: 1}}}}":                     lookup.Properties["worker"],
 		"tools: {x: {lookup: {eip3009: {zz: 1}}}}":                    lookup.Properties["eip3009"],
 		"tools: {x: {lookup: {eip3009: {domain: {zz: 1}}}}}":          lookup.Properties["eip3009"].Properties["domain"],
+		"tools: {x: {lookup: {order: {zz: 1}}}}":                      lookup.Properties["order"],
 		"tools: {x: {lookup: {memo: {zz: 1}}}}":                       lookup.Properties["memo"],
 		"tools: {x: {lookup: {webhook_inbox: {zz: 1}}}}":              lookup.Properties["webhook_inbox"],
 		"tools: {x: {lookup: {http: {oauth2: {zz: 1}}}}}":             lookup.Properties["http"].Properties["oauth2"],

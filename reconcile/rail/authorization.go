@@ -21,7 +21,7 @@ type Authorization struct {
 	ValidBefore *big.Int // seconds of the Unix epoch; nil where nobody knows, and then it never expires
 	PayTo       evm.Address
 	Value       *big.Int  // atomic units
-	Since       time.Time // it was not submitted before
+	Since       time.Time // it was not submitted before; without it only "unused" can be told
 }
 
 // State is what is known of an authorization.
@@ -34,7 +34,7 @@ const (
 	Used      State = "used"      // it moved money, see Final, Match and Transfer
 	Cancelled State = "cancelled" // where Final, it can never be used
 	Expired   State = "expired"   // unused at a final block past its end: it can never be used
-	Unlogged  State = "unlogged"  // used or cancelled, and no log shows which: never proof that it was not used
+	Unlogged  State = "unlogged"  // used or cancelled, and nobody shows which: never proof that it was not used
 )
 
 // Sighting is what was seen of an authorization. The zero value saw nothing.
@@ -55,7 +55,8 @@ type Sighting struct {
 	// Earliest is when more can be known; zero where that is not known.
 	Earliest time.Time
 	Why      string // a sentence
-	Trouble  *Trouble
+	// Trouble is why it is Unseen, or why what used it could not be read.
+	Trouble *Trouble
 }
 
 // Dead says that the authorization did not move money and never can.
@@ -118,8 +119,6 @@ func (a Authorization) check(c *Chain) error {
 		return trouble(lookup.Unaskable, "it has no value")
 	case a.ValidBefore != nil && a.ValidBefore.Sign() < 0:
 		return trouble(lookup.Unaskable, "it has no valid end")
-	case a.Since.IsZero():
-		return trouble(lookup.Unaskable, "it is not on record since when it can have been submitted")
 	case a.Authorizer == evm.Address{}:
 		return trouble(lookup.Unaskable, "it has no authorizer")
 	}
@@ -150,13 +149,9 @@ func (v *view) authorization(ctx context.Context, a Authorization) (Sighting, er
 		return Sighting{}, err
 	}
 	if spent {
-		from, err := v.since(ctx, a.Since)
-		if err != nil {
-			return Sighting{}, err
-		}
-		s, err := v.where(ctx, a, from, v.final.Number)
+		s := v.what(ctx, a, func() (uint64, error) { return v.since(ctx, a.Since) }, v.final.Number)
 		s.Final = s.State == Used || s.State == Cancelled
-		return s, err
+		return s, nil
 	}
 	if a.ValidBefore != nil && new(big.Int).SetUint64(v.final.Time).Cmp(a.ValidBefore) >= 0 {
 		return Sighting{State: Expired, Final: true,
@@ -170,11 +165,11 @@ func (v *view) authorization(ctx context.Context, a Authorization) (Sighting, er
 		return Sighting{}, err
 	}
 	if spent {
-		s, err := v.where(ctx, a, v.final.Number+1, latest.Number)
+		s := v.what(ctx, a, func() (uint64, error) { return v.final.Number + 1, nil }, latest.Number)
 		if s.State == Used || s.State == Cancelled {
 			s.Why += " It waits for finality."
 		}
-		return s, err
+		return s, nil
 	}
 	return Sighting{State: Open, Why: fmt.Sprintf("It is unused, and the final block %d is before its end: it can still be used.", v.final.Number)}, nil
 }
@@ -196,6 +191,21 @@ func (v *view) spent(ctx context.Context, a Authorization, block uint64) (bool, 
 		return true, nil
 	}
 	return false, trouble(lookup.Unexpected, "authorizationState answered neither true nor false")
+}
+
+// what is what used or cancelled the authorization, by its log from a block on. That it was
+// one of the two is known: trouble on the way leaves that.
+func (v *view) what(ctx context.Context, a Authorization, first func() (uint64, error), to uint64) Sighting {
+	from, err := first()
+	var s Sighting
+	if err == nil {
+		s, err = v.where(ctx, a, from, to)
+	}
+	if err != nil {
+		t := troubleOf(err)
+		return Sighting{State: Unlogged, Trouble: t, Why: "The contract says that it was used or cancelled, and which could not be read: " + t.Detail}
+	}
+	return s
 }
 
 // where finds what used or cancelled the authorization.

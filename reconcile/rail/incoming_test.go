@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,33 @@ func TestMemosStandAtTheirTransfers(t *testing.T) {
 	}
 }
 
+// A nonce and a memo belong to one transfer, the next and the last, and to no other.
+func TestWhatStandsBetweenTransfersBelongsToOne(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	batch := w.Deploy(chain.Batch)
+	w.token = w.Deploy(chain.Fake)
+	from, thief := w.payer.Address, w.Account(6)
+	move := evm.CallData("move(address,address,uint256)", from, w.shop, big.NewInt(1))
+	n, x := evm.Keccak([]byte("n")), evm.Keccak([]byte("x"))
+	carry := func(from evm.Address, value int64, memo evm.Hash) []byte {
+		return evm.CallData("carry(address,address,uint256,bytes32)", from, w.shop, big.NewInt(value), memo)
+	}
+	use := func(who evm.Address) []byte { return evm.CallData("useUp(address,bytes32)", who, n) }
+	first := w.Head() + 1
+	w.Send(w.Account(1), batch, chain.BatchCall(w.token, use(from), move, move, use(thief), move,
+		carry(from, 1, x), carry(from, 1, evm.Hash{9}), move, carry(thief, 1, x), move, carry(from, 2, x)))
+	w.Finalize()
+	list, _ := w.all(w.on(), first)
+	var got []string
+	for _, t := range list {
+		got = append(got, fmt.Sprint(t.Position, t.Nonce != nil && *t.Nonce == n, t.Memo != nil && *t.Memo == x))
+	}
+	if want := "1 true false, 2 false false, 4 false true, 7 false false, 9 false false"; strings.Join(got, ", ") != want {
+		t.Errorf("%s\nnot\n%s", strings.Join(got, ", "), want)
+	}
+}
+
 // A page that cannot be read whole is not read: nothing is passed over.
 func TestAPageIsReadWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
@@ -130,6 +158,15 @@ func TestAPageIsReadWholeOrNotAtAll(t *testing.T) {
 				if asked++; asked > 2 {
 					return chain.Answer{Result: json.RawMessage("null")}
 				}
+			}
+			return a
+		},
+		"out of order": func(method string, a chain.Answer) chain.Answer {
+			if method == "eth_getLogs" {
+				var logs []json.RawMessage
+				_ = json.Unmarshal(a.Result, &logs)
+				slices.Reverse(logs)
+				a.Result, _ = json.Marshal(logs)
 			}
 			return a
 		},
@@ -245,6 +282,11 @@ func TestAKnownTransferIsThereOrGone(t *testing.T) {
 	}
 	if s := w.on(pruned, w.URL).Standing(t.Context(), known, w.Now()); s.Presence != rail.There || !s.Final {
 		t.Errorf("pruned, and a node that is not: %+v", s)
+	}
+	elsewhere := known
+	elsewhere.Position = 0
+	if s := w.on().Standing(t.Context(), elsewhere, w.Now()); s.Presence != rail.Unsure {
+		t.Errorf("at another position: %+v", s)
 	}
 	other := known
 	other.Network = "eip155:1"

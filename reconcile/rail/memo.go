@@ -77,8 +77,6 @@ func (m Memo) check(c *Chain) error {
 		return trouble(lookup.Unaskable, "its memo is empty, which every careless transfer carries")
 	case m.Value == nil || m.Value.Sign() < 0:
 		return trouble(lookup.Unaskable, "it has no value")
-	case m.Memo != nil && m.Since.IsZero():
-		return trouble(lookup.Unaskable, "it is not on record since when it can have been sent")
 	}
 	return nil
 }
@@ -153,11 +151,12 @@ func (v *view) byMemo(ctx context.Context, m Memo, found *Found) error {
 			return err
 		}
 		at := place(r, l)
-		i := slices.IndexFunc(v.transfers(r, b, m.Asset), func(t Transfer) bool { return t.Position == at-1 && t.Memo != nil && *t.Memo == *m.Memo })
-		if at < 0 || i < 0 {
+		all := v.transfers(r, b, m.Asset)
+		i := slices.IndexFunc(all, func(t Transfer) bool { return t.memoAt == at && t.Memo != nil })
+		if i < 0 {
 			return trouble(lookup.Unexpected, "a memo of transaction %s stands at no transfer", l.Transaction)
 		}
-		found.add(v, m, v.transfers(r, b, m.Asset)[i])
+		found.add(v, m, all[i])
 	}
 	return nil
 }

@@ -65,6 +65,8 @@ type Transfer struct {
 	At          time.Time // of the block
 	// Nonce is that of the authorization that moved it, Memo what it carries; nil for none.
 	Nonce, Memo *evm.Hash
+
+	memoAt int // the place of the memo's log in the receipt
 }
 
 // Reference is the transfer's name within its network.

@@ -50,10 +50,12 @@ func (v *view) transfers(r *node.Receipt, b node.Block, asset evm.Address) (list
 		case l.Topics[0] == used && len(l.Topics) == 3:
 			nonce = &l
 		case l.Topics[0] == withMemo && len(l.Topics) == 4:
-			// It stands right behind the transfer that it is about.
-			if n := len(list) - 1; n >= 0 && list[n].Position == i-1 && slices.Equal(l.Topics[1:3], r.Logs[i-1].Topics[1:3]) &&
-				slices.Equal(l.Data, r.Logs[i-1].Data) {
-				list[n].Memo = &l.Topics[3]
+			// It stands behind the transfer that it is about, which has no other.
+			if n := len(list) - 1; n >= 0 && list[n].Memo == nil {
+				about := r.Logs[list[n].Position]
+				if slices.Equal(l.Topics[1:3], about.Topics[1:3]) && slices.Equal(l.Data, about.Data) {
+					list[n].Memo, list[n].memoAt = &l.Topics[3], i
+				}
 			}
 		case l.Topics[0] == transferred && len(l.Topics) == 3 && len(l.Data) == 32:
 			t := Transfer{Network: v.chain.Network(), Asset: asset, Transaction: r.Transaction, Position: i,

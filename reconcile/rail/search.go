@@ -12,6 +12,9 @@ import (
 // since is the number of a final block that is not later than a time, and near it: where a
 // search for what happened after that time begins.
 func (v *view) since(ctx context.Context, at time.Time) (uint64, error) {
+	if at.IsZero() {
+		return 0, trouble(lookup.Unaskable, "it is not on record since when it can have been sent")
+	}
 	at = at.Add(-early)
 	old := func(number uint64) (bool, error) {
 		b, err := v.Block(ctx, number)

@@ -15,6 +15,18 @@ contract Fake {
         return true;
     }
 
+    function move(address from, address to, uint256 value) external {
+        emit Transfer(from, to, value);
+    }
+
+    function carry(address from, address to, uint256 value, bytes32 memo) external {
+        emit TransferWithMemo(from, to, value, memo);
+    }
+
+    function useUp(address authorizer, bytes32 nonce) external {
+        emit AuthorizationUsed(authorizer, nonce);
+    }
+
     function pretend(address from, address to, uint256 value, bytes32 nonce) external {
         emit AuthorizationUsed(from, nonce);
         emit Transfer(from, to, value);

@@ -17,6 +17,7 @@ import (
 	"quittance/reconcile/lookup/httpapi"
 	"quittance/reconcile/lookup/inbox"
 	"quittance/reconcile/lookup/onchain"
+	"quittance/reconcile/lookup/orders"
 	"quittance/reconcile/lookup/rules"
 	"quittance/reconcile/lookup/sqlquery"
 	"quittance/reconcile/lookup/stripe"
@@ -32,6 +33,7 @@ var adapters = map[string]block.Adapter{
 	onchain.KindEIP3009: onchain.ReadEIP3009,
 	onchain.KindMemo:    onchain.ReadMemo,
 	inbox.Kind:          inbox.Read,
+	orders.Kind:         orders.Read,
 }
 
 // Names are the kinds, sorted.

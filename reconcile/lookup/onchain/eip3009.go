@@ -68,9 +68,12 @@ func (s *authorizations) Ask(ctx context.Context, q lookup.Question) lookup.Seen
 	if err == nil {
 		seen.Body(body)
 	}
-	if got.Trouble != nil {
+	if got.State == rail.Unseen {
 		troubled(&seen, got.Trouble)
 		return seen
+	}
+	if got.Trouble != nil {
+		seen.RetryAfter = got.Trouble.RetryAfter
 	}
 	seen.Complete, seen.AsOf = true, got.FinalAt
 	if err := s.show(ctx, q, a, got, &seen); err != nil {
@@ -82,12 +85,13 @@ func (s *authorizations) Ask(ctx context.Context, q lookup.Question) lookup.Seen
 // show puts a sighting into the words that all look-ups share.
 func (s *authorizations) show(ctx context.Context, q lookup.Question, a rail.Authorization, got rail.Sighting, seen *lookup.Seen) error {
 	own := fmt.Sprintf(`{"authorizer":%q,"nonce":%q}`, a.Authorizer, a.Nonce)
+	state := string(got.State)
 	switch got.State {
 	case rail.Used:
-		h := lookup.Hit{Final: got.Final, State: got.Why, Record: own}
+		h := lookup.Hit{Final: got.Final, State: state, Record: own}
 		if got.Transfer != nil {
 			var err error
-			if h, err = s.hit(ctx, q, *got.Transfer, got.Match, got.Final, got.Why); err != nil {
+			if h, err = s.hit(ctx, q, *got.Transfer, got.Match, got.Final, state); err != nil {
 				return err
 			}
 		}
@@ -96,9 +100,9 @@ func (s *authorizations) show(ctx context.Context, q lookup.Question, a rail.Aut
 		seen.Hits = append(seen.Hits, h)
 	case rail.Unlogged:
 		// It may well have been ours: that stops a person's "not taken", too.
-		seen.Hits = append(seen.Hits, lookup.Hit{Possible: true, State: got.Why, Record: own})
+		seen.Hits = append(seen.Hits, lookup.Hit{Possible: true, State: "used or cancelled", Record: own})
 	case rail.Cancelled:
-		seen.Hits = append(seen.Hits, lookup.Hit{Reference: got.Transaction.String(), Never: got.Final, Possible: !got.Final, Ours: got.Final, Final: got.Final, Passing: !got.Final, State: got.Why, Record: own})
+		seen.Hits = append(seen.Hits, lookup.Hit{Reference: got.Transaction.String(), Never: got.Final, Possible: !got.Final, Ours: got.Final, Final: got.Final, Passing: !got.Final, State: state, Record: own})
 		if got.Final {
 			seen.Never = fmt.Sprintf("its authorization was cancelled in the final block %d", got.Block)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math/big"
 	"slices"
 
 	"quittance/reconcile/evm"
@@ -94,7 +95,7 @@ func (s *memos) show(ctx context.Context, q lookup.Question, m rail.Memo, got ra
 	// A memo may be anybody's; our own key in it, or the transaction that the call names, is not.
 	ours := s.memo != nil && slices.Equal(s.memo.Fields(), []string{"vendor_key"})
 	for _, t := range got.Transfers {
-		h, err := s.hit(ctx, q, t.Transfer, t.Match, t.Final, t.Why)
+		h, err := s.hit(ctx, q, t.Transfer, t.Match && !q.KeyOnly, t.Final, "transferred")
 		if err != nil {
 			return err
 		}
@@ -104,7 +105,7 @@ func (s *memos) show(ctx context.Context, q lookup.Question, m rail.Memo, got ra
 	if got.Reverted {
 		// The same payment may have been sent again in another transaction.
 		seen.Hits = append(seen.Hits, lookup.Hit{Reference: m.Transaction.String(), Never: got.RevertedFinal, Possible: !got.RevertedFinal,
-			Passing: !got.RevertedFinal, Final: got.RevertedFinal, State: "It was reverted, and moved nothing."})
+			Passing: !got.RevertedFinal, Final: got.RevertedFinal, State: "reverted"})
 	}
 	return nil
 }
@@ -128,10 +129,14 @@ func (s *memos) question(q lookup.Question) (m rail.Memo, err error) {
 	if m.Transaction, err = optional("transaction", s.transaction, q, evm.ParseHash); err != nil {
 		return m, err
 	}
-	if m.From, err = optional("from", s.from, q, evm.ParseAddress); err != nil {
-		return m, err
+	if q.KeyOnly { // nothing to compare with
+		m.Value = new(big.Int)
+		return m, nil
 	}
 	if m.PayTo, err = fill("recipient", s.recipient, q, evm.ParseAddress); err != nil {
+		return m, err
+	}
+	if m.From, err = optional("from", s.from, q, evm.ParseAddress); err != nil {
 		return m, err
 	}
 	m.Value, err = fill("value", s.value, q, evm.ParseAtomic)

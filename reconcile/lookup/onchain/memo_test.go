@@ -62,6 +62,17 @@ func TestAMemoIsJudged(t *testing.T) {
 	nothing := w.Snapshot()
 	w.At(w.begun.Add(5 * time.Minute)) // past the deadline and lands_within
 	w.Mine(4)
+	// Nobody sees the canary: a hash that is none, and a node that keeps no logs.
+	stranger := w.memos(`memo: "{business_key}"`, fmt.Sprintf("  absence_is_proof: true\n  kept_for: 90d\n  canary: \"%s\"", evm.Hash{1}))
+	w.asked = w.Behind(func(method string, _ json.RawMessage, a chain.Answer) chain.Answer {
+		if method == "eth_getLogs" {
+			return chain.Answer{Result: json.RawMessage(`[]`)}
+		}
+		return a
+	})
+	blind := w.memos(`memo: "{business_key}"`, declared)
+	strangely, _ := w.ask(stranger, call)
+	blindly, _ := w.ask(blind, call)
 	first := is("once", proving, lookup.Inconclusive, lookup.NotYet, call)
 	if first.Earliest.IsZero() {
 		t.Error("and it is not known when absence can be proven")
@@ -70,17 +81,8 @@ func TestAMemoIsJudged(t *testing.T) {
 	w.Mine(4)
 	is("twice", proving, lookup.NotTaken, lookup.Absent, call, first.Read)
 	is("twice, and nothing declared", byKey, lookup.Inconclusive, lookup.NotYet, call, first.Read)
-	is("twice, and the canary not seen", w.memos(`memo: "{business_key}"`, fmt.Sprintf("  absence_is_proof: true\n  kept_for: 90d\n  canary: \"%s\"", evm.Hash{1})),
-		lookup.Inconclusive, lookup.NotYet, call, first.Read)
-	w.asked = w.Behind(func(method string, _ json.RawMessage, a chain.Answer) chain.Answer {
-		if method == "eth_getLogs" {
-			return chain.Answer{Result: json.RawMessage(`[]`)}
-		}
-		return a
-	})
-	blind := w.memos(`memo: "{business_key}"`, declared)
-	blindly, _ := w.ask(blind, call)
-	is("a node without logs", blind, lookup.Inconclusive, lookup.NotYet, call, first.Read, blindly.Read)
+	is("twice, and the canary not seen", stranger, lookup.Inconclusive, lookup.NotYet, call, strangely.Read)
+	is("twice, by a node without logs", blind, lookup.Inconclusive, lookup.NotYet, call, blindly.Read)
 	w.asked = w.URL
 	w.Revert(nothing)
 
@@ -93,8 +95,22 @@ func TestAMemoIsJudged(t *testing.T) {
 	}
 	is("another value", byKey, lookup.Inconclusive, lookup.Mismatch, map[string]any{"order": "O-1", "to": w.shop.String(), "value": "5000001"})
 	is("a part of the key", byKey, lookup.Inconclusive, lookup.NotYet, map[string]any{"order": "O-", "to": w.shop.String(), "value": "5000000"})
-	w.pays(text, 5_000_000)
-	is("twice paid", byKey, lookup.Inconclusive, lookup.Multiple, call)
+}
+
+// Two transfers with one memo, both for the whole amount: a likely double, shown with both
+// references, and never simply found.
+func TestBC077_TwoTransfersWithOneMemoAreADouble(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	var text evm.Hash
+	copy(text[:], "O-31")
+	first, second := w.pays(text, 145_000_000), w.pays(text, 145_000_000)
+	w.Finalize()
+	got, _ := w.ask(w.memos(`memo: "{business_key}"`, ""), map[string]any{"order": "O-31", "to": w.shop.String(), "value": "145000000"})
+	if got.Verdict != lookup.Inconclusive || got.Reason != lookup.Multiple || len(got.Hits) != 2 ||
+		got.Hits[0].Reference != first.Hash.String()+":0" || got.Hits[1].Reference != second.Hash.String()+":0" {
+		t.Errorf("%q %s: %+v", got.Verdict, got.Reason, got.Hits)
+	}
 }
 
 // A memo that is our own key, or the hash that the call names, is nobody else's.
