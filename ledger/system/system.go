@@ -148,8 +148,11 @@ func Stored(ctx context.Context, tx *ledger.Tx) (Identity, error) {
 func Live(ctx context.Context, r ledger.Reader) (Identity, error) {
 	var i Identity
 	err := r.Get(ctx, &i, `
-		SELECT '' AS environment, s.system_identifier::text AS system_identifier, c.timeline_id AS timeline, true AS outward
-		FROM pg_control_system() s, pg_control_checkpoint() c`)
+		SELECT '' AS environment, system_identifier::text AS system_identifier, true AS outward,
+			-- Of what is written now: a promoted standby keeps the old one in its control file until
+			-- its next checkpoint.
+			('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint AS timeline
+		FROM pg_control_system()`)
 	if err != nil {
 		return i, fmt.Errorf("couldn't read the database's identity: %w", err)
 	}
