@@ -77,10 +77,10 @@ CREATE TRIGGER seal_head_steps_forward BEFORE UPDATE ON seal_head
 -- +goose StatementBegin
 CREATE FUNCTION audit_gap_found() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO audit (actor, via, action, outcome, subject, before, after)
+    INSERT INTO audit (actor, via, action, outcome, subject, before, note)
     VALUES ('the server', 'record', 'gap.found', 'done', 'gap:' || NEW.id,
         CASE WHEN TG_OP = 'UPDATE' THEN json_build_object('acknowledged_at', OLD.acknowledged_at, 'acknowledged_by', OLD.acknowledged_by, 'note', OLD.note)::text END,
-        json_build_object('found_by', NEW.found_by)::text);
+        NEW.found_by);
     RETURN NULL;
 END $$;
 -- +goose StatementEnd

@@ -131,14 +131,24 @@ type Identity struct {
 	Outward          bool   `db:"outward"`
 }
 
-// Stored is the identity this database was last started with, locked for a change.
+const stored = `
+	SELECT COALESCE(environment, '') AS environment, COALESCE(system_identifier, '') AS system_identifier,
+		COALESCE(timeline, 0) AS timeline, outward
+	FROM installation`
+
+// Mark is the identity this database was last started with.
+func Mark(ctx context.Context, r ledger.Reader) (Identity, error) {
+	var i Identity
+	if err := r.Get(ctx, &i, stored); err != nil {
+		return i, fmt.Errorf("couldn't read the installation's mark: %w", err)
+	}
+	return i, nil
+}
+
+// Stored is the same, locked for a change.
 func Stored(ctx context.Context, tx *ledger.Tx) (Identity, error) {
 	var i Identity
-	err := tx.Get(ctx, &i, `
-		SELECT COALESCE(environment, '') AS environment, COALESCE(system_identifier, '') AS system_identifier,
-			COALESCE(timeline, 0) AS timeline, outward
-		FROM installation FOR UPDATE`)
-	if err != nil {
+	if err := tx.Get(ctx, &i, stored+` FOR UPDATE`); err != nil {
 		return i, fmt.Errorf("couldn't read the installation's mark: %w", err)
 	}
 	return i, nil

@@ -51,6 +51,7 @@ func (e *Engine) Arrive(ctx context.Context, environment string, restored bool) 
 	if err != nil {
 		return err
 	}
+	e.place.Store(&environment)
 	if gap != "" {
 		e.log.Error("log gap: nothing is released until a person acknowledges it", "found_by", gap)
 	}
