@@ -28,6 +28,7 @@ type cli struct {
 	Work    workCmd    `cmd:"" help:"Start an agent's command for each run that is ready."`
 	Observe observeCmd `cmd:"" help:"See what enforcing would have done with calls that were only observed."`
 	Lookup  lookupCmd  `cmd:"" help:"Work on look-ups."`
+	Backup  backupCmd  `cmd:"" help:"Copy the database while servers work on it."`
 	Verify  verifyCmd  `cmd:"" help:"Recompute the sealed log, fold it, and compare it with what is stored."`
 	Version versionCmd `cmd:"" help:"Say which version this is."`
 	demoCommands

@@ -109,12 +109,15 @@ func (a *Anchor) Prepare() error {
 		return nil
 	}
 	dir := filepath.Dir(a.path)
-	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return fmt.Errorf("couldn't make the folder of the anchor: %w", err)
+	err := os.MkdirAll(dir, 0o711)
+	if err == nil {
+		var f *os.File
+		if f, err = os.CreateTemp(dir, filepath.Base(a.path)+".*"); err == nil {
+			err = errors.Join(f.Close(), os.Remove(f.Name()))
+		}
 	}
-	f, err := os.CreateTemp(dir, filepath.Base(a.path)+".*")
 	if err != nil {
-		return fmt.Errorf("couldn't write the anchor: %w", err)
+		return fmt.Errorf("couldn't write the anchor (name another place for it with --anchor FILE, or keep none with --anchor off): %w", err)
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	return nil
 }
