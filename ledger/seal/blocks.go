@@ -109,24 +109,20 @@ type Row struct {
 }
 
 // Rows reads a stream's rows numbered above after and up to last, at most n, in their
-// order. They come as one value: read one by one they would cost more than all else that
-// sealing does.
+// order.
 func Rows(ctx context.Context, r ledger.Reader, s Stream, after, last int64, n int) ([]Row, error) {
-	var all ledger.Bytes
-	err := r.Get(ctx, &all, `
-		SELECT string_agg(int8send(id) || digest, ''::bytea ORDER BY id)
-		FROM (SELECT `+s.id+` AS id, `+s.digest+` AS digest FROM `+s.Table+`
-			WHERE `+s.id+` > $1 AND `+s.id+` <= $2 ORDER BY `+s.id+` LIMIT $3) AS x`, after, last, n)
+	all, err := packed(ctx, r, s, s.digest, after, last, n)
 	if err != nil {
-		return nil, fmt.Errorf("couldn't read rows of %s: %w", s.Table, err)
+		return nil, err
 	}
 	const size = 8 + sha256.Size
-	if len(all)%size != 0 {
-		return nil, fmt.Errorf("couldn't read rows of %s: a digest has another length", s.Table)
-	}
 	list := make([]Row, 0, len(all)/size)
-	for ; len(all) > 0; all = all[size:] {
-		list = append(list, Row{ID: int64(binary.BigEndian.Uint64(all)), Digest: all[8:size:size]})
+	for ; len(all) >= size; all = all[size:] {
+		row := Row{ID: int64(binary.BigEndian.Uint64(all)), Digest: all[8:size:size]}
+		if len(list) > 0 && row.ID <= list[len(list)-1].ID {
+			return nil, fmt.Errorf("couldn't read rows of %s: they came out of order", s.Table)
+		}
+		list = append(list, row)
 	}
 	return list, nil
 }
@@ -134,31 +130,46 @@ func Rows(ctx context.Context, r ledger.Reader, s Stream, after, last int64, n i
 // Checked is a row as a check reads it: with the digest that it should carry.
 type Checked struct {
 	Row
-	Sum   ledger.Bytes `db:"sum"`
-	About string       `db:"about"`
+	Sum ledger.Bytes
 }
 
-func (s Stream) checked() string {
-	return `SELECT ` + s.id + ` AS id, ` + s.digest + ` AS digest, ` + s.sum + ` AS sum, ` + s.about + ` AS about FROM ` + s.Table
-}
-
-// CheckedRows reads all rows of a stream numbered above after and up to last, with their
-// digests computed again from their columns.
-func CheckedRows(ctx context.Context, r ledger.Reader, s Stream, after, last int64) (list []Checked, err error) {
-	err = r.Select(ctx, &list, s.checked()+` WHERE `+s.id+` > $1 AND `+s.id+` <= $2 ORDER BY `+s.id, after, last)
+// CheckedRows is [Rows] with the digests computed again from the rows' columns.
+func CheckedRows(ctx context.Context, r ledger.Reader, s Stream, after, last int64, n int) ([]Checked, error) {
+	all, err := packed(ctx, r, s, "("+s.digest+") || ("+s.sum+")", after, last, n)
 	if err != nil {
-		return nil, fmt.Errorf("couldn't read rows of %s: %w", s.Table, err)
+		return nil, err
+	}
+	const size = 8 + 2*sha256.Size
+	list := make([]Checked, 0, len(all)/size)
+	for ; len(all) >= size; all = all[size:] {
+		list = append(list, Checked{
+			Row: Row{ID: int64(binary.BigEndian.Uint64(all)), Digest: all[8 : 8+sha256.Size : 8+sha256.Size]},
+			Sum: all[8+sha256.Size : size : size],
+		})
 	}
 	return list, nil
 }
 
-// CheckedNext reads up to n rows of a stream numbered above after, in their order.
-func CheckedNext(ctx context.Context, r ledger.Reader, s Stream, after int64, n int) (list []Checked, err error) {
-	err = r.Select(ctx, &list, s.checked()+` WHERE `+s.id+` > $1 ORDER BY `+s.id+` LIMIT $2`, after, n)
+// packed reads rows as one value, each as its number and what: read one by one they would
+// cost more than all else that is done with them. Digests are of one length (a CHECK).
+func packed(ctx context.Context, r ledger.Reader, s Stream, what string, after, last int64, n int) (all ledger.Bytes, err error) {
+	err = r.Get(ctx, &all, `
+		SELECT string_agg(int8send(id) || what, ''::bytea)
+		FROM (SELECT `+s.id+` AS id, `+what+` AS what FROM `+s.Table+`
+			WHERE `+s.id+` > $1 AND `+s.id+` <= $2 ORDER BY `+s.id+` LIMIT $3) AS x`, after, last, n)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read rows of %s: %w", s.Table, err)
 	}
-	return list, nil
+	return all, nil
+}
+
+// About names a row for people, "" when there is none of the number.
+func About(ctx context.Context, r ledger.Reader, s Stream, id int64) (about string, err error) {
+	err = r.Get(ctx, &about, `SELECT `+s.about+` FROM `+s.Table+` WHERE `+s.id+` = $1`, id)
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return "", fmt.Errorf("couldn't read a row of %s: %w", s.Table, err)
+	}
+	return about, nil
 }
 
 // SealedTo is the last number of a stream that is sealed.

@@ -96,12 +96,20 @@ func marks(b store.Block) ([]mark, error) {
 	return list, nil
 }
 
-// compare says what is wrong with a block, given the rows that are stored now between its
-// ends: a sentence for each row, the first bad one first, or one for the block itself.
-func compare(b store.Block, rows []store.Checked) (wrong []string) {
+// wrongRow is a row that is not as its block has it: what became of it, with %s where
+// the row is named.
+type wrongRow struct {
+	id   int64
+	what string
+}
+
+// compare says which rows of a block are wrong, given those that are stored now between
+// its ends, the first bad one first; or, when none can be named, what is wrong with the
+// block itself.
+func compare(b store.Block, rows []store.Checked) (wrong []wrongRow, block string) {
 	known, err := marks(b)
 	if err != nil {
-		return []string{fmt.Sprintf("block %d was changed: %v", b.Number, err)}
+		return nil, fmt.Sprintf("block %d was changed: %v", b.Number, err)
 	}
 	digests := make([][]byte, len(rows))
 	for i := range rows {
@@ -111,25 +119,25 @@ func compare(b store.Block, rows []store.Checked) (wrong []string) {
 	for i < len(known) || j < len(rows) {
 		switch {
 		case j == len(rows) || i < len(known) && known[i].id < rows[j].ID:
-			wrong = append(wrong, fmt.Sprintf("row %d of %s is gone", known[i].id, b.Stream))
+			wrong = append(wrong, wrongRow{known[i].id, "%s is gone"})
 			i++
 		case i == len(known) || rows[j].ID < known[i].id:
-			wrong = append(wrong, fmt.Sprintf("row %d of %s (%s) was added after its place had been sealed", rows[j].ID, b.Stream, rows[j].About))
+			wrong = append(wrong, wrongRow{rows[j].ID, "%s was added after its place had been sealed"})
 			j++
 		default:
 			r := rows[j]
 			switch {
 			case !bytes.Equal(r.Sum, r.Digest):
-				wrong = append(wrong, fmt.Sprintf("row %d of %s (%s) was changed: its digest does not recompute", r.ID, b.Stream, r.About))
+				wrong = append(wrong, wrongRow{r.ID, "%s was changed: its digest does not recompute"})
 			case !bytes.HasPrefix(r.Digest, known[i].digest[:]):
-				wrong = append(wrong, fmt.Sprintf("row %d of %s (%s) was changed: it is not the one that was sealed", r.ID, b.Stream, r.About))
+				wrong = append(wrong, wrongRow{r.ID, "%s was changed: it is not the one that was sealed"})
 			}
 			i++
 			j++
 		}
 	}
 	if len(wrong) == 0 && !bytes.Equal(sum(b, digests), b.Digest) {
-		wrong = append(wrong, fmt.Sprintf("block %d, rows %d to %d of %s, does not recompute: the block or a row in it was changed", b.Number, b.After+1, b.Last, b.Stream))
+		block = fmt.Sprintf("block %d, rows %d to %d of %s, does not recompute: the block or a row in it was changed", b.Number, b.After+1, b.Last, b.Stream)
 	}
-	return wrong
+	return wrong, block
 }

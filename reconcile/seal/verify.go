@@ -1,8 +1,10 @@
 package seal
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"math"
 
 	"quittance/ledger"
 	store "quittance/ledger/seal"
@@ -120,12 +122,12 @@ func checkChain(ctx context.Context, db *ledger.DB, found func(store.Damage) err
 		return 0, err
 	}
 	for _, s := range store.Streams {
-		rows, err := store.CheckedRows(ctx, db, s, -1<<62, 0)
+		rows, err := store.Rows(ctx, db, s, -1<<62, 0, blockRows)
 		if err != nil {
 			return looked, err
 		}
 		for _, r := range rows {
-			if err := found(store.Damage{What: fmt.Sprintf("row %d of %s (%s) was added where no number is ever given out", r.ID, s.Table, r.About)}); err != nil {
+			if err := foundRow(ctx, db, s, r.ID, "%s was added where no number is ever given out", found); err != nil {
 				return looked, err
 			}
 		}
@@ -151,12 +153,18 @@ func checkUnsealed(ctx context.Context, db *ledger.DB, found func(store.Damage) 
 		after, err := store.SealedTo(ctx, db, s)
 		for err == nil {
 			var rows []store.Checked
-			if rows, err = store.CheckedNext(ctx, db, s, after, blockRows); err != nil || len(rows) == 0 {
+			if rows, err = store.CheckedRows(ctx, db, s, after, math.MaxInt64, blockRows); err != nil || len(rows) == 0 {
 				break
 			}
 			looked += int64(len(rows))
-			err = unsound(s, rows, found)
 			after = rows[len(rows)-1].ID
+			for _, r := range rows {
+				if !bytes.Equal(r.Sum, r.Digest) {
+					if err = foundRow(ctx, db, s, r.ID, "%s, not sealed yet, was changed: its digest does not recompute", found); err != nil {
+						break
+					}
+				}
+			}
 		}
 		if err != nil {
 			return looked, err
@@ -165,14 +173,10 @@ func checkUnsealed(ctx context.Context, db *ledger.DB, found func(store.Damage) 
 	return looked, nil
 }
 
-func unsound(s store.Stream, rows []store.Checked, found func(store.Damage) error) error {
-	for _, r := range rows {
-		if string(r.Sum) == string(r.Digest) {
-			continue
-		}
-		if err := found(store.Damage{What: fmt.Sprintf("row %d of %s (%s), not sealed yet, was changed: its digest does not recompute", r.ID, s.Table, r.About)}); err != nil {
-			return err
-		}
+func foundRow(ctx context.Context, db *ledger.DB, s store.Stream, id int64, what string, found func(store.Damage) error) error {
+	text, err := nameRow(ctx, db, s, id, what)
+	if err != nil {
+		return err
 	}
-	return nil
+	return found(store.Damage{What: text})
 }

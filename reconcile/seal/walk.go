@@ -42,11 +42,7 @@ func (w *walker) step(ctx context.Context, n, budget int, found func(store.Damag
 			return rows, false, err
 		}
 		if len(wrong) > 0 {
-			what := strings.Join(wrong[:min(len(wrong), rowsNamed)], "; ")
-			if more := len(wrong) - rowsNamed; more > 0 {
-				what += fmt.Sprintf("; and %d more", more)
-			}
-			if err := found(store.Damage{Block: b.Number, What: what, Before: b.At.Time}); err != nil {
+			if err := found(store.Damage{Block: b.Number, What: strings.Join(wrong, "; "), Before: b.At.Time}); err != nil {
 				return rows, false, err
 			}
 		}
@@ -87,11 +83,40 @@ func (w *walker) check(ctx context.Context, b store.Block) (wrong []string, err 
 	if !continues {
 		wrong = append(wrong, fmt.Sprintf("block %d does not go on where the sealed part of %s ended", b.Number, b.Stream))
 	}
-	rows, err := store.CheckedRows(ctx, w.db, s, b.After, b.Last)
+	// One more than it can hold: what was added to it must not go unseen, nor, in any
+	// number, fill the memory.
+	rows, err := store.CheckedRows(ctx, w.db, s, b.After, b.Last, b.Rows+blockRows)
 	if err != nil {
 		return nil, err
 	}
-	return append(wrong, compare(b, rows)...), nil
+	bad, block := compare(b, rows)
+	if block != "" {
+		wrong = append(wrong, block)
+	}
+	for _, r := range bad[:min(len(bad), rowsNamed)] {
+		text, err := nameRow(ctx, w.db, s, r.id, r.what)
+		if err != nil {
+			return nil, err
+		}
+		wrong = append(wrong, text)
+	}
+	if more := len(bad) - rowsNamed; more > 0 {
+		wrong = append(wrong, fmt.Sprintf("and %d more rows of it", more))
+	}
+	return wrong, nil
+}
+
+// nameRow fills in the row of a sentence about it.
+func nameRow(ctx context.Context, r ledger.Reader, s store.Stream, id int64, what string) (string, error) {
+	about, err := store.About(ctx, r, s, id)
+	if err != nil {
+		return "", err
+	}
+	name := fmt.Sprintf("row %d of %s", id, s.Table)
+	if about != "" {
+		name += " (" + about + ")"
+	}
+	return fmt.Sprintf(what, name), nil
 }
 
 func (w *walker) before(ctx context.Context, number int64) ([]byte, error) {
@@ -105,8 +130,8 @@ func (w *walker) before(ctx context.Context, number int64) ([]byte, error) {
 	return digest, err
 }
 
-// Pace of the patrol: so many rows each second, in at most so many blocks, which costs
-// some milliseconds. All of ten million effects are seen in six hours.
+// Pace of the patrol: so many rows and blocks each second, which costs some milliseconds.
+// The log of ten million effects is gone round in six hours.
 const (
 	patrolRows   = 1000
 	patrolBlocks = 100
@@ -116,19 +141,24 @@ const (
 // something it hurries to the end, so that one gap covers all that is damaged.
 type patrol struct {
 	w      *walker
+	ahead  int // rows that were looked at before their time: a block is looked at whole
 	hurry  bool
 	rounds int64
 }
 
 func (p *patrol) step(ctx context.Context, found func(store.Damage) error) error {
+	if p.ahead = max(0, p.ahead-patrolRows); p.ahead > 0 && !p.hurry {
+		return nil
+	}
 	for until := time.Now().Add(500 * time.Millisecond); ; {
-		_, done, err := p.w.step(ctx, patrolBlocks, patrolRows, func(d store.Damage) error {
+		rows, done, err := p.w.step(ctx, patrolBlocks, patrolRows, func(d store.Damage) error {
 			p.hurry = true
 			return found(d)
 		})
 		if err != nil {
 			return err
 		}
+		p.ahead += rows
 		if done {
 			p.hurry = false
 			p.rounds++
