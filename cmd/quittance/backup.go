@@ -56,16 +56,18 @@ func (c *backupCmd) Run(ctx context.Context, env environment, out output) (err e
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %d bytes, sealed to block %d. docs/operations.md says how to restore it; start what was restored with --restored.\n", c.Folder, size, head.Number)
+	_, err = fmt.Fprintf(out, "%s: %d bytes, sealed to block %d. docs/operations.md says how to restore it.\n", c.Folder, size, head.Number)
 	return err
 }
+
+var errNoURL = usagef("DATABASE_URL is not of the form postgres://user:password@host/name, from which the password can be kept off the command line of PostgreSQL's programs")
 
 // reach opens the database, and says how PostgreSQL's programs connect to it.
 func (c *backupCmd) reach(ctx context.Context, env environment) (*ledger.DB, backup.Connection, func() error, error) {
 	if env.DatabaseURL != "" {
 		to, err := backup.To(string(env.DatabaseURL))
 		if errors.Is(err, backup.ErrNotURL) {
-			err = usagef("DATABASE_URL is not of the form postgres://user:password@host/name, from which a backup can keep the password off the command line")
+			err = errNoURL
 		}
 		if err != nil {
 			return nil, to, nil, err

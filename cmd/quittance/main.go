@@ -29,6 +29,7 @@ type cli struct {
 	Observe observeCmd `cmd:"" help:"See what enforcing would have done with calls that were only observed."`
 	Lookup  lookupCmd  `cmd:"" help:"Work on look-ups."`
 	Backup  backupCmd  `cmd:"" help:"Copy the database while servers work on it."`
+	Restore restoreCmd `cmd:"" help:"Put a backup into an empty database, in which nothing is released until a person has acknowledged the gap."`
 	Verify  verifyCmd  `cmd:"" help:"Recompute the sealed log, fold it, and compare it with what is stored."`
 	Version versionCmd `cmd:"" help:"Say which version this is."`
 	demoCommands

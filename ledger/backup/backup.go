@@ -73,7 +73,13 @@ func (f *Folder) Dump(ctx context.Context, db *ledger.DB, c Connection) error {
 	if err != nil {
 		return err
 	}
-	return run(ctx, c, "pg_dump", major, "--format=custom", "--no-password", "--file="+f.Path(DumpName), "--dbname="+c.url)
+	if err := run(ctx, c, "pg_dump", major, "--format=custom", "--no-password", "--file="+f.Path(DumpName), "--dbname="+c.url); err != nil {
+		return err
+	}
+	if err := os.Chmod(f.Path(DumpName), 0o600); err != nil {
+		return fmt.Errorf("couldn't close the backup to others: %w", err)
+	}
+	return nil
 }
 
 // Base writes [BaseName]: the whole cluster with the log that makes it whole, and checks

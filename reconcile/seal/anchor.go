@@ -61,6 +61,13 @@ func (a *Anchor) Read() (h seal.Head, err error) {
 	return seal.Head{Number: v.Number, Digest: digest}, nil
 }
 
+// SetAside keeps the anchor under another name before it is replaced: it is the proof of
+// what was lost, and the way back to a newer database that turns up. At worst it is not
+// kept; the record has what it says.
+func (a *Anchor) SetAside(number int64) {
+	_ = os.Link(a.path, fmt.Sprintf("%s.lost-%d", a.path, number))
+}
+
 // Write replaces the file: after a crash it is the old one or the new one, whole.
 func (a *Anchor) Write(h seal.Head) error {
 	if a.path == "" || h.Number == 0 {

@@ -3,6 +3,7 @@ package seal_test
 import (
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -197,6 +198,9 @@ func TestAnAnchorThatTheDatabaseDoesNotHold(t *testing.T) {
 	}
 	if g, err := empty.Gap(t.Context()); g != nil || err != nil {
 		t.Fatalf("the anchor was not moved: %+v %v", g, err)
+	}
+	if kept, err := filepath.Glob(w.anchor.Path() + ".lost-*"); err != nil || len(kept) != 1 {
+		t.Errorf("of the lost anchor is kept: %v, %v", kept, err)
 	}
 	// And now it is the first one's that is missing.
 	if err := w.newSealer().Arrive(t.Context()); err != nil {

@@ -113,6 +113,7 @@ func (s *Sealer) Compare(ctx context.Context, known int64) (head store.Head, anc
 			if err := s.found(ctx, *d); err != nil {
 				return head, known, err
 			}
+			s.anchor.SetAside(was.Number)
 		}
 	}
 	if head.Number == was.Number && bytes.Equal(head.Digest, was.Digest) {
