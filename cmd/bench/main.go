@@ -36,12 +36,13 @@ func main() {
 	agents := flag.String("agents", "1,16,64,256", "how many closed-loop agents")
 	length := flag.Duration("for", 5*time.Second, "how long each measurement lasts")
 	rounds := flag.Int("rounds", 1, "how often everything is measured")
+	sealing := flag.Bool("sealing", false, "measure instead what a sealer beside the agents costs")
 	flag.Parse()
 	// As serve does it: the heap is small, and collecting it often costs more.
 	debug.SetGCPercent(400)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *agents, *length, *rounds); err != nil {
+	if err := run(ctx, *agents, *length, *rounds, *sealing); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -63,10 +64,11 @@ type bench struct {
 	token   string
 	base    string // URL of the server
 	pid     int    // of PostgreSQL
+	anchor  string // file of the sealer's anchor
 	runs    atomic.Int64
 }
 
-func run(ctx context.Context, list string, length time.Duration, rounds int) error {
+func run(ctx context.Context, list string, length time.Duration, rounds int, sealing bool) error {
 	dir, err := os.MkdirTemp("", "quittance-bench")
 	if err != nil {
 		return err
@@ -86,10 +88,13 @@ func run(ctx context.Context, list string, length time.Duration, rounds int) err
 		return err
 	}
 	defer closeAll()
+	b.anchor = filepath.Join(dir, "anchor.json")
 
 	for range rounds {
-		if err := b.alone(ctx, length); err != nil {
-			return err
+		if !sealing {
+			if err := b.alone(ctx, length); err != nil {
+				return err
+			}
 		}
 		if err := b.payments(ctx, length); err != nil {
 			return err
@@ -99,7 +104,11 @@ func run(ctx context.Context, list string, length time.Duration, rounds int) err
 			if err != nil || n < 1 {
 				return fmt.Errorf("%q is no number of agents", s)
 			}
-			if err := b.together(ctx, n, length); err != nil {
+			measure := b.together
+			if sealing {
+				measure = b.sealing
+			}
+			if err := measure(ctx, n, length); err != nil {
 				return err
 			}
 		}
