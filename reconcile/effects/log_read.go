@@ -83,11 +83,11 @@ func (l *logReading) read(ctx context.Context) (err error) {
 	if l.log.Alarm != 0 {
 		return ErrLogAlarm
 	}
-	part, _, err := logfiles.LastPart(ctx, l.tx, l.log.ID)
+	part, ok, err := logfiles.PartOf(ctx, l.tx, l.log.ID, l.in.After.ID)
 	if err != nil {
 		return err
 	}
-	if part.ID != l.in.After.ID || part.ReadTo != l.in.From {
+	if !ok || part.ReadTo != l.in.From {
 		return logfiles.ErrMoved
 	}
 	spans, err := l.fresh(ctx)
