@@ -142,6 +142,14 @@ var routes = []route{
 	{http.MethodPost, "/v1/deliveries/:delivery_id/replay", decider, "Send a delivery again, under its id", nil,
 		nil, answers{200: client.DeliveryView{}}, (*API).replayDelivery},
 
+	// Log files that agents keep.
+	{http.MethodGet, "/v1/logfiles", reader, "The log files that are read, those that were changed first", nil,
+		nil, answers{200: client.LogFiles{}}, (*API).logFiles},
+	{http.MethodPost, "/v1/logfiles/:log_file_id/acknowledge", administrator, "Acknowledge that a log file was changed: everything open in its runs becomes unknown", nil,
+		client.LogFileNote{}, answers{200: client.LogFile{}}, (*API).acknowledgeFile},
+	{http.MethodPost, "/v1/logfiles/:log_file_id/close", decider, "End a run that lives in a log file", nil,
+		client.CloseLogFileRun{}, answers{200: client.LogFile{}}, (*API).closeFileRun},
+
 	// The log.
 	{http.MethodGet, "/v1/log", reader, "Whether the log is known to have lost events", nil,
 		nil, answers{200: client.LogState{}}, (*API).gap},
