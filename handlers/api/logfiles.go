@@ -27,11 +27,11 @@ func (a *API) logFiles(c echo.Context, _ identity) error {
 }
 
 func (a *API) acknowledgeFile(c echo.Context, who identity) error {
-	id, err := logFileID(c)
+	in, err := web.Decode[client.LogFileNote](c)
 	if err != nil {
 		return err
 	}
-	in, err := web.Decode[client.LogFileNote](c)
+	id, err := logFileID(c)
 	if err != nil {
 		return err
 	}
@@ -42,11 +42,11 @@ func (a *API) acknowledgeFile(c echo.Context, who identity) error {
 }
 
 func (a *API) closeFileRun(c echo.Context, who identity) error {
-	id, err := logFileID(c)
+	in, err := web.Decode[client.CloseLogFileRun](c)
 	if err != nil {
 		return err
 	}
-	in, err := web.Decode[client.CloseLogFileRun](c)
+	id, err := logFileID(c)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,8 @@ func (r route) timeout() time.Duration {
 
 var wait = parameter{name: "wait", does: "How long to wait while the run is paused, such as 30s; at most 60s."}
 
+var readyWait = parameter{name: "wait", does: "How long to wait for a run to become ready, such as 30s; at most 60s."}
+
 var queueFilters = []parameter{
 	{name: "account", does: "Only this account's."},
 	{name: "agent", does: "Only this kind of agent's."},
@@ -91,7 +93,7 @@ var routes = []route{
 		client.SaveCheckpoint{}, answers{204: nil}, (*API).saveCheckpoint},
 	{http.MethodGet, "/v1/runs/:run_id/checkpoint", agent, "Read the last checkpoint", nil,
 		nil, answers{200: client.Checkpoint{}}, (*API).getCheckpoint},
-	{http.MethodPost, "/v1/runs/claim", agent, "Take the lease of any run that is ready", nil,
+	{http.MethodPost, "/v1/runs/claim", agent, "Take the lease of any run that is ready", []parameter{readyWait},
 		client.ClaimRequest{}, answers{200: client.RunLease{}, 204: nil}, (*API).claimRun},
 
 	// Effects.

@@ -63,7 +63,11 @@ func (w *work) endLease(ctx context.Context, r *run, how string) error {
 	}
 	w.settle[r.ID] = r
 	w.hint(r)
-	return runs.EndLease(ctx, w.tx, r.Row, how, to, w.now)
+	if err := runs.EndLease(ctx, w.tx, r.Row, how, to, w.now); err != nil {
+		return err
+	}
+	w.hintReady(r)
+	return nil
 }
 
 // held runs f for the holder of a run's lease; lease_lost for anybody else.
