@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/ledger/audit"
 	"quittance/reconcile/access"
 	"quittance/reconcile/effects"
 	"quittance/web"
@@ -130,6 +131,8 @@ func (doors) Authenticate(_ context.Context, bearer string) (access.Identity, er
 	}
 	return access.Identity{}, access.ErrUnknown
 }
+
+func (doors) Record(context.Context, audit.Row) error { return nil }
 
 func serve(t *testing.T, s *stub) string {
 	t.Helper()
