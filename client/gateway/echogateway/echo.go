@@ -9,15 +9,20 @@ import (
 	"quittance/client/gateway"
 )
 
-// Paid is middleware that makes a route a paid one. The route's errors become answers
-// before they are looked at: Echo's own wrapper of net/http middleware would let a handler
-// that failed look like one that wrote nothing, and be paid for.
+// Paid is middleware that makes a route a paid one.
 func Paid(g *gateway.Gateway, route gateway.Route) echo.MiddlewareFunc {
+	return Through(func(h http.Handler) http.Handler { return g.Paid(route, h) })
+}
+
+// Through wraps a route in middleware of net/http that looks at its answer. The route's
+// errors become answers first: Echo's own wrapper lets a handler that failed look like one
+// that wrote nothing, and it would be paid for.
+func Through(wrap func(http.Handler) http.Handler) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			outer, request := c.Response(), c.Request()
 			defer func() { c.SetResponse(outer); c.SetRequest(request) }()
-			g.Paid(route, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				c.SetRequest(r)
 				c.SetResponse(echo.NewResponse(w, c.Echo()))
 				if err := next(c); err != nil {
