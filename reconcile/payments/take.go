@@ -20,10 +20,19 @@ type Answer struct {
 	Paid       bool
 	Work       Work
 	WorkResult string
+	MoneyFirst bool // in which order the gateway works
 }
 
 // Claim takes a payment id, or says what became of it.
 func (e *Engine) Claim(ctx context.Context, in Asked) (*Answer, error) {
+	answer, err := e.claimed(ctx, in)
+	if answer != nil {
+		answer.MoneyFirst = e.policy().Gateway(in.Gateway).MoneyFirst
+	}
+	return answer, err
+}
+
+func (e *Engine) claimed(ctx context.Context, in Asked) (*Answer, error) {
 	a, err := e.read(in)
 	if err != nil {
 		return nil, err
