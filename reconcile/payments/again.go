@@ -43,7 +43,7 @@ func (e *Engine) again(ctx context.Context, tx *ledger.Tx, pay *Payment, p Poste
 			return nil, err
 		}
 		if t.Final != before.Final {
-			if _, err := e.moved(ctx, tx, pay, &before, t, "transfer_final"); err != nil {
+			if _, err := e.moved(ctx, tx, pay, &before, t, "transfer_final", 0, ""); err != nil {
 				return nil, err
 			}
 		}
@@ -71,7 +71,7 @@ func (e *Engine) revert(ctx context.Context, tx *ledger.Tx, pay *Payment, before
 	if err := payments.Classify(ctx, tx, t); err != nil {
 		return nil, err
 	}
-	f, err := e.moved(ctx, tx, pay, &before, &t, "transfer_reverted")
+	f, err := e.moved(ctx, tx, pay, &before, &t, "transfer_reverted", 0, "")
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (e *Engine) comeBack(ctx context.Context, tx *ledger.Tx, pay *Payment, befo
 	if err := payments.Classify(ctx, tx, t); err != nil {
 		return nil, err
 	}
-	f, err := e.moved(ctx, tx, pay, &before, &t, "transfer_back")
+	f, err := e.moved(ctx, tx, pay, &before, &t, "transfer_back", 0, "")
 	if err != nil {
 		return nil, err
 	}
