@@ -198,7 +198,7 @@ CREATE TRIGGER recoveries_steps_forward BEFORE UPDATE ON recoveries
     FOR EACH ROW WHEN (NEW.version <> OLD.version + 1)
     EXECUTE FUNCTION refuse_change('every change raises the version by one');
 
--- Only money that cannot go away again is approved: its transfer is final, and where it
+-- Only money that cannot go away again is approved or written off: its transfer is final, and where it
 -- is what came over, so is everything else that paid its order: a reorganisation of that
 -- would make a part of it due again.
 -- +goose StatementBegin
@@ -212,8 +212,8 @@ BEGIN
     RETURN NEW;
 END $$;
 -- +goose StatementEnd
-CREATE TRIGGER refunds_final BEFORE UPDATE OF approved ON refunds
-    FOR EACH ROW WHEN (NEW.approved > OLD.approved) EXECUTE FUNCTION refund_final();
+CREATE TRIGGER refunds_final BEFORE UPDATE OF approved, written_off ON refunds
+    FOR EACH ROW WHEN (NEW.approved > OLD.approved OR NEW.written_off > OLD.written_off) EXECUTE FUNCTION refund_final();
 
 -- A payout is of what is owed and approved: to the payer or the approved destination, on
 -- the rail it came by, by somebody else than who approved it, and not known by the hash of

@@ -125,6 +125,8 @@ func (e *Engine) WriteOff(ctx context.Context, a Act) error {
 			return refusal(CodeNotNow, "Nobody asked to write it off.")
 		case h.f.WriteOffBy == h.person():
 			return refusal(CodeOwn, "Whoever asked for a write-off does not approve it.")
+		case !h.t.Final || h.t.Reverted():
+			return refusal(CodeNotNow, "Its transfer is not final yet: a reorganisation could still take it back, and what is owed with it.")
 		}
 		x := h.f.WriteOff
 		return h.step(ctx, WriteOff, x, "refund_written_off", map[string]any{"write_off": x.String(), "asked_by": h.f.WriteOffBy, "why": h.f.WriteOffWhy}, nil)

@@ -86,17 +86,20 @@ func (e *Engine) Send(ctx context.Context, a Act, ref Reference) error {
 		return err
 	}
 	return e.act(ctx, a, func(ctx context.Context, h *held) error {
-		if !Live(h.f.State) {
-			if err := e.reserve(ctx, h, ref.Amount); err != nil {
-				return err
-			}
-		}
 		p, err := live(ctx, h)
 		if err != nil {
 			return err
 		}
-		if p == nil || p.State != "sending" && p.State != "unknown" {
-			return refusal(CodeNotNow, "It is recorded as sent already.")
+		// What somebody is sending, they record; of a doubt anybody may bring the reference.
+		if p == nil || p.State != "unknown" && (p.State != "sending" || p.MadeBy != h.person()) {
+			if err := e.reserve(ctx, h, ref.Amount); err != nil {
+				return err
+			}
+			if p, err = live(ctx, h); err != nil {
+				return err
+			}
+		} else if x, err := e.Amount(&h.f, ref.Amount, p.Amount); err != nil || x.Cmp(p.Amount) != 0 {
+			return refusal(CodeInvalid, "Another amount is reserved for what is being sent: "+money.Of(p.Amount, e.asset(&h.f).Asset).Display()+".")
 		}
 		if h.f.ApprovedBy == h.person() {
 			return refusal(CodeOwn, ownText)
