@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	store "quittance/ledger/effects"
+	"quittance/ledger/recoveries"
 	"quittance/ledger/runs"
 )
 
@@ -55,6 +56,11 @@ func (w *work) write(ctx context.Context) error {
 	}
 	w.batch = store.Batch{}
 	err := store.Record(ctx, w.tx, w.evidence, w.decisions, w.contradictions)
+	for _, c := range w.contradictions {
+		if err == nil {
+			err = recoveries.Suspect(ctx, w.tx, c.Effect, "contradiction", false)
+		}
+	}
 	if err == nil {
 		err = runs.Refuse(ctx, w.tx, w.refusals)
 	}

@@ -9,6 +9,7 @@ import (
 	store "quittance/ledger/effects"
 	"quittance/ledger/logfiles"
 	"quittance/ledger/lookups"
+	"quittance/ledger/recoveries"
 	"quittance/reconcile/lookup"
 	"quittance/reconcile/policy"
 )
@@ -108,6 +109,11 @@ func (a *answering) judge(ctx context.Context) error {
 	read, err := json.Marshal(a.answer.Read)
 	if err != nil {
 		return fmt.Errorf("couldn't encode an answer: %w", err)
+	}
+	if a.answer.Reason == lookup.Multiple {
+		if err := recoveries.Suspect(ctx, a.tx, a.x.ID, "double", true); err != nil {
+			return err
+		}
 	}
 	return lookups.Record(ctx, a.tx, lookups.Answer{
 		ID: a.id, Effect: a.x.ID, Cause: a.asked.Cause, AskedAt: a.asked.At, AnsweredAt: ledger.At(a.now), Tool: a.x.Tool, Kind: a.lookup.Kind,
