@@ -132,7 +132,8 @@ type Standing struct {
 }
 
 // Standing looks whether a transfer that was seen in a block is still on the chain. That a
-// node does not know the transaction says nothing while the block that held it stands.
+// node does not know the transaction says nothing while the block that held it stands, or
+// where nobody knows which block that was.
 func (c *Chain) Standing(ctx context.Context, t Transfer, now time.Time) (s Standing) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -170,6 +171,10 @@ func (v *view) standing(ctx context.Context, t Transfer) (Standing, error) {
 		}
 		// Mined again, with another outcome.
 		return Standing{Presence: Gone, Final: final}, nil
+	}
+	if t.BlockHash == (evm.Hash{}) {
+		// Whoever told of it may be ahead of this node, and no block says otherwise.
+		return Standing{}, trouble(lookup.Unexpected, "the node has no receipt of the transaction, and it is not on record which block held it")
 	}
 	b, err := v.Block(ctx, t.Block)
 	if err != nil {

@@ -254,6 +254,11 @@ func TestAKnownTransferIsThereOrGone(t *testing.T) {
 	w.At(w.Now().Add(5 * time.Second))
 	w.Mine(1)
 	is("reorganised away", rail.Gone, false)
+	told := known // by somebody who did not say where
+	told.Block, told.BlockHash = 0, evm.Hash{}
+	if s := w.on().Standing(t.Context(), told, w.Now()); s.Presence != rail.Unsure {
+		t.Errorf("of a block that nobody named: %+v", s)
+	}
 	again := w.Snapshot()
 	w.Submit(w.Account(2), w.token, evm.CallData("mint(address,uint256)", w.shop, uint64(1)))
 	w.SubmitRaw(raw)
@@ -263,6 +268,9 @@ func TestAKnownTransferIsThereOrGone(t *testing.T) {
 	}
 	w.Finalize()
 	is("back for good", rail.There, true)
+	if s := w.on().Standing(t.Context(), told, w.Now()); s.Presence != rail.There || !s.Final || s.Transfer.BlockHash == (evm.Hash{}) {
+		t.Errorf("of a block that nobody named, mined: %+v", s)
+	}
 	w.Revert(again)
 	w.Mine(3)
 	is("gone, and its block replaced by a final one", rail.Gone, true)
