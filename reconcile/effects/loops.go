@@ -36,7 +36,7 @@ func (e *Engine) Loops(ctx context.Context) {
 	for {
 		ok := true
 		for name, loop := range map[string]func(context.Context) error{
-			"leases": e.leaseLoop, "deadlines": e.deadlineLoop, "releases": e.releaseLoop, "permissions": e.expiryLoop,
+			"leases": e.leaseLoop, "deadlines": e.deadlineLoop, "releases": e.releaseLoop, "permissions": e.expiryLoop, "the database": e.Attend,
 		} {
 			if err := loop(ctx); err != nil && ctx.Err() == nil {
 				ok = false
