@@ -46,7 +46,7 @@ func (b *till) pay(order string) client.Perform {
 }
 
 // agents pay n orders each until all are paid, through whatever happens to the database.
-func (b *till) agents(t *testing.T, p *process, agents, n int) (wait func()) {
+func (b *till) agents(t *testing.T, p *process, agents, n int, name string) (wait func()) {
 	var all sync.WaitGroup
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	for a := range agents {
@@ -68,13 +68,13 @@ func (b *till) agents(t *testing.T, p *process, agents, n int) (wait func()) {
 				}
 			}
 			if !again("open its run", func() (err error) {
-				run, err = c.Open(ctx, fmt.Sprintf("agent-%d", a), client.RunOptions{Agent: "ap-bot"})
+				run, err = c.Open(ctx, fmt.Sprintf("%s-%d", name, a), client.RunOptions{Agent: "ap-bot"})
 				return err
 			}) {
 				return
 			}
 			for i := range n {
-				order := fmt.Sprintf("%d-%d", a, i)
+				order := fmt.Sprintf("%s-%d-%d", name, a, i)
 				if !again("pay "+order, func() error {
 					_, err := run.Do(ctx, "send_payment", map[string]string{"invoice": order}, b.pay(order))
 					return err
@@ -128,7 +128,7 @@ func TestASynchronousStandbyTakesOver(t *testing.T) {
 	p := serve(t, env, "--data", data)
 	b := newTill(agents * each / 3)
 	reached := b.reach[agents*each/3]
-	wait := b.agents(t, p, agents, each)
+	wait := b.agents(t, p, agents, each, "agent")
 	<-reached
 	primary.Kill()
 	standby.Promote()
