@@ -161,7 +161,7 @@ func (e *Engine) finish(ctx context.Context, tx *ledger.Tx, p *Payment, in Finis
 		}
 		// Its transfer is expected: if nobody posts it, the rail is asked.
 		if standing(p.Order.State) != Paid {
-			err = payments.CheckAfter(ctx, tx, p.ID, checks[0], 0)
+			err = payments.CheckAfter(ctx, tx, p.ID, checks[0], true)
 		}
 	case "refused":
 		if p.mayLand() {
@@ -188,7 +188,7 @@ func (e *Engine) leave(ctx context.Context, tx *ledger.Tx, p *Payment, hash, why
 	if err := payments.Unknown(ctx, tx, p.ID, hash, why); err != nil {
 		return err
 	}
-	return payments.CheckAfter(ctx, tx, p.ID, checks[0], 0)
+	return payments.CheckAfter(ctx, tx, p.ID, checks[0], true)
 }
 
 // mayLand tells that money may still arrive for what was sent.
