@@ -17,6 +17,8 @@ import (
 	"quittance/reconcile/notify"
 	"quittance/reconcile/payments"
 	"quittance/reconcile/policy"
+	"quittance/reconcile/recoveries"
+	"quittance/reconcile/refunds"
 	"quittance/reconcile/wake"
 	"quittance/web"
 )
@@ -69,11 +71,13 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 		return application{}, err
 	}
 	many.Use(work)
+	owed := refunds.New(refunds.Options{DB: db, Policy: engine.Policy, Log: log})
 	desk.Register(router, desk.Options{
-		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Wake: waker, Log: log, PublicURL: c.PublicURL, Version: version(),
+		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Wake: waker, Payments: pay, Refunds: owed, Recoveries: recoveries.New(db), Log: log,
+		PublicURL: c.PublicURL, Version: version(),
 	})
 	return application{handler: router, loops: []func(context.Context){
-		engine.Loops, waker.Run, pay.Run,
+		engine.Loops, waker.Run, pay.Run, owed.Run,
 		func(ctx context.Context) {
 			if err := work.Run(ctx); err != nil && ctx.Err() == nil {
 				log.Error("jobs are not done on this server", "error", err)

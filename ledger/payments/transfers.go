@@ -123,3 +123,13 @@ func NotFinal(ctx context.Context, r ledger.Reader, network string, limit int) (
 func Asked(ctx context.Context, tx *ledger.Tx, id string) error {
 	return exactly(ctx, tx, "note a question about a transfer", `UPDATE transfers SET asked_at = clock_timestamp() WHERE id = $1::uuid`, id)
 }
+
+// Unplaced are transfers that a person has to place: without an order, or held since they
+// are less than is asked; first to last, at most limit.
+func Unplaced(ctx context.Context, r ledger.Reader, limit int) (list []Transfer, err error) {
+	err = r.Select(ctx, &list, `SELECT `+transferColumns+` FROM transfers t WHERE t.class IN ('unmatched','under') AND t.reverted_at IS NULL ORDER BY t.seen_at, t.id LIMIT $1`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't list transfers: %w", err)
+	}
+	return list, nil
+}
