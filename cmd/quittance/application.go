@@ -18,6 +18,8 @@ import (
 	"quittance/reconcile/payments"
 	"quittance/reconcile/payments/evmrail"
 	"quittance/reconcile/policy"
+	"quittance/reconcile/recoveries"
+	"quittance/reconcile/refunds"
 	"quittance/reconcile/seal"
 	"quittance/reconcile/wake"
 	"quittance/web"
@@ -76,11 +78,13 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 		return application{}, err
 	}
 	many.Use(work)
+	owed := refunds.New(refunds.Options{DB: db, Policy: engine.Policy, Networks: evmrail.Networks(engine.Policy, time.Now), Log: log})
 	desk.Register(router, desk.Options{
-		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Wake: waker, Sealer: sealer, Log: log, PublicURL: c.PublicURL, Version: version(),
+		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Wake: waker, Sealer: sealer, Payments: pay, Refunds: owed, Recoveries: recoveries.New(db),
+		Log: log, PublicURL: c.PublicURL, Version: version(),
 	})
 	return application{handler: router, loops: []func(context.Context){
-		engine.Loops, waker.Run, pay.Run, sealer.Run,
+		engine.Loops, waker.Run, pay.Run, owed.Run, sealer.Run,
 		func(ctx context.Context) {
 			if err := work.Run(ctx); err != nil && ctx.Err() == nil {
 				log.Error("jobs are not done on this server", "error", err)
