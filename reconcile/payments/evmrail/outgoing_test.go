@@ -22,7 +22,7 @@ func TestWhatWasSentBackIsLookedFor(t *testing.T) {
 	token := c.Deploy(chain.Dollar)
 	c.Mint(token, c.Account(5), 100_000_000)
 	c.Finalize()
-	p, mistakes := policy.Load("quittance.yaml", fmt.Appendf(nil, "rails: {eip155:%d: {allow_private: true, rpc: [%q]}}", c.ID, c.URL))
+	p, mistakes := policy.Load("quittance.yaml", fmt.Appendf(nil, "rails:\n  eip155:%d: {allow_private: true, rpc: [%q]}\n", c.ID, c.URL))
 	if p == nil {
 		t.Fatal(mistakes)
 	}
