@@ -268,6 +268,29 @@ CREATE INDEX paid_reads_latest ON paid_reads (account_id, gateway, payer, finger
 CREATE INDEX paid_reads_age ON paid_reads (asked_at);
 COMMENT ON TABLE paid_reads IS 'Reads that may be answered again without a charge, for two minutes. Pruned soon after: nothing hangs on them.';
 
+CREATE TABLE rail_recipients (
+    network    text COLLATE "C" NOT NULL,
+    asset      text COLLATE "C" NOT NULL,
+    recipient  text COLLATE "C" NOT NULL,
+    account_id bigint NOT NULL REFERENCES accounts,
+    PRIMARY KEY (network, asset, recipient)
+);
+COMMENT ON TABLE rail_recipients IS 'Addresses that orders ask to be paid to: what arrives there is read from the rail. The account is the first that asked.';
+
+CREATE TABLE rail_cursors (
+    network    text COLLATE "C" NOT NULL,
+    asset      text COLLATE "C" NOT NULL,
+    next_block bigint NOT NULL DEFAULT -1,
+    read_at    timestamptz,
+    read_until timestamptz,
+    problem    text CHECK (octet_length(problem) <= 1024),
+    PRIMARY KEY (network, asset)
+);
+COMMENT ON TABLE rail_cursors IS 'How far each rail was read, final blocks only.';
+COMMENT ON COLUMN rail_cursors.next_block IS 'Where reading goes on; -1 before the first time.';
+COMMENT ON COLUMN rail_cursors.read_until IS 'A server reads just now; if it dies, another may from then on.';
+COMMENT ON COLUMN rail_cursors.problem IS 'Why the last reading failed; NULL when it did not.';
+
 -- Guards -------------------------------------------------------------------------------
 
 -- +goose StatementBegin

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,6 +49,10 @@ func command(env []string, args ...string) *exec.Cmd {
 func serve(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, exited: make(chan struct{})}
+	if !slices.Contains(args, "--data") {
+		// Databases of several tests, all called "test", must not meet one anchor.
+		args = append(args, "--data", t.TempDir())
+	}
 	p.cmd = command(env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {

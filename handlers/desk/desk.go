@@ -18,6 +18,7 @@ import (
 	"quittance/reconcile/bulk"
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
+	"quittance/reconcile/seal"
 	"quittance/reconcile/wake"
 	"quittance/web"
 )
@@ -30,6 +31,7 @@ type Options struct {
 	Hub    *notify.Hub
 	Bulk   *bulk.Service
 	Wake   *wake.Service
+	Sealer *seal.Sealer // nil: the page says nothing of the sealed record
 	Log    *slog.Logger
 	// PublicURL is where people reach the pages; https makes the cookie secure.
 	PublicURL string
@@ -44,6 +46,7 @@ type Desk struct {
 	hub     *notify.Hub
 	bulk    *bulk.Service
 	wake    *wake.Service
+	sealer  *seal.Sealer
 	log     *slog.Logger
 	cookie  web.SessionCookie
 	public  string
@@ -55,7 +58,7 @@ type Desk struct {
 // Register puts every page on e.
 func Register(e *echo.Echo, o Options) *Desk {
 	d := &Desk{
-		engine: o.Engine, access: o.Access, db: o.DB, hub: o.Hub, bulk: o.Bulk, wake: o.Wake, log: o.Log,
+		engine: o.Engine, access: o.Access, db: o.DB, hub: o.Hub, bulk: o.Bulk, wake: o.Wake, sealer: o.Sealer, log: o.Log,
 		cookie: web.SessionCookie{Secure: strings.HasPrefix(o.PublicURL, "https://")},
 		public: strings.TrimRight(o.PublicURL, "/"), version: o.Version, began: time.Now(),
 	}

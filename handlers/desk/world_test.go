@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -29,6 +30,7 @@ import (
 	"quittance/reconcile/notify"
 	"quittance/reconcile/policy"
 	"quittance/reconcile/policy/read"
+	"quittance/reconcile/seal"
 	"quittance/reconcile/wake"
 	"quittance/web"
 )
@@ -59,6 +61,7 @@ type world struct {
 	engine  *effects.Engine
 	access  *access.Service
 	hub     *notify.Hub
+	sealer  *seal.Sealer
 	url     string
 	account int64
 	petra   effects.Person // operator
@@ -93,6 +96,7 @@ func newWorldWith(t testing.TB, source string) *world {
 		t.Fatal(err)
 	}
 	w.access = access.New(w.db)
+	w.sealer = seal.New(w.db, seal.NewAnchor(filepath.Join(t.TempDir(), "anchor.json")), func() { w.hub.Changed("") }, log)
 	err = w.db.InTx(t.Context(), func(ctx context.Context, tx *ledger.Tx) (err error) {
 		w.account, err = store.Account(ctx, tx, "acme")
 		return err
@@ -119,7 +123,7 @@ func newWorldWith(t testing.TB, source string) *world {
 		t.Fatal(err)
 	}
 	many.Use(work)
-	desk.Register(e, desk.Options{Engine: w.engine, Access: w.access, DB: w.db, Hub: w.hub, Bulk: many, Wake: waker, Log: log, Version: "test"})
+	desk.Register(e, desk.Options{Engine: w.engine, Access: w.access, DB: w.db, Hub: w.hub, Bulk: many, Wake: waker, Sealer: w.sealer, Log: log, Version: "test"})
 	s := httptest.NewServer(e)
 	t.Cleanup(s.Close)
 	w.url = s.URL

@@ -80,41 +80,47 @@ const columns = `p.id, ` + claimed + `, p.first_at, p.state, p.fence, COALESCE(p
 	p.check_at, p.check_step, p.checked_at, COALESCE(p.check_said, '') AS check_said, clock_timestamp() AS now`
 
 // First claims a payment id that nobody has claimed, with the authorization it brings, in
-// a statement of its own: one round trip and one commit. False, with nothing written, when
-// the id, the quote or the authorization is known already, or a log gap is open: then the
-// caller finds out which.
-func First(ctx context.Context, db *ledger.DB, c Claimed, attemptID string, a *Authorization) (fence int64, ok bool, err error) {
+// a statement of its own: one round trip and one commit. Where the id is known it writes
+// nothing and gives what is stored. nil when the quote or the authorization is another
+// payment's, somebody claims the id just now, or a log gap is open: then the caller finds
+// out which.
+func First(ctx context.Context, db *ledger.DB, c Claimed, attemptID string, a *Authorization) (row *Row, fresh bool, err error) {
 	var nonce, payer any
 	var before int64
 	if a != nil {
 		nonce, payer, before = a.Nonce, a.Payer, a.ValidBefore
 	}
-	err = db.Once(ctx, &fence, `
-		WITH p AS (
-			INSERT INTO payments (account_id, gateway, payment_id, payer, fingerprint, network, asset, amount, pay_to, quote, method, tool, arguments,
+	var found struct {
+		Row
+		Fresh bool `db:"fresh"`
+	}
+	err = db.Once(ctx, &found, `
+		WITH n AS (
+			INSERT INTO payments AS p (account_id, gateway, payment_id, payer, fingerprint, network, asset, amount, pay_to, quote, method, tool, arguments,
 				order_id, first_at, state, fence, attempt_id, claimed_at)
 			SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, NULLIF($10, ''), NULLIF($11, ''), NULLIF($12, ''), NULLIF($13, ''),
 				$14::uuid, now, 'in_flight', i.fence_base + 1, NULLIF($15, ''), now
 			FROM installation i, (SELECT clock_timestamp() AS now OFFSET 0) AS t
 			WHERE NOT EXISTS (SELECT 1 FROM log_gaps WHERE ended_at IS NULL)
 			ON CONFLICT DO NOTHING
-			RETURNING id, fence, claimed_at
+			RETURNING `+columns+`
 		), a AS (
 			INSERT INTO authorizations (payment, network, asset, payer, nonce, valid_before, offered_at, taken_up_at)
-			SELECT id, $6, $7, $16::text, $17::text, $18, claimed_at, claimed_at FROM p WHERE $17::text IS NOT NULL
+			SELECT id, $6, $7, $16::text, $17::text, $18, claimed_at, claimed_at FROM n WHERE $17::text IS NOT NULL
 		), e AS (
-			INSERT INTO payment_events (at, payment, kind, data) SELECT claimed_at, id, 'claimed', json_build_object('fence', fence)::text FROM p
+			INSERT INTO payment_events (at, payment, kind, data) SELECT claimed_at, id, 'claimed', json_build_object('fence', fence)::text FROM n
 		)
-		SELECT fence FROM p`,
+		SELECT true AS fresh, * FROM n
+		UNION ALL SELECT false AS fresh, `+columns+` FROM payments p WHERE p.account_id = $1 AND p.gateway = $2 AND p.payment_id = $3`,
 		c.Account, c.Gateway, c.PaymentID, c.Payer, c.Fingerprint, c.Network, c.Asset, c.Amount, c.PayTo, c.Quote, c.Method, c.Tool, c.Arguments,
 		c.OrderID, attemptID, payer, nonce, before)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound), ledger.Constraint(err) == "authorizations_once":
-		return 0, false, nil
+		return nil, false, nil
 	case err != nil:
-		return 0, false, fmt.Errorf("couldn't claim a payment: %w", err)
+		return nil, false, fmt.Errorf("couldn't claim a payment: %w", err)
 	}
-	return fence, true, nil
+	return &found.Row, found.Fresh, nil
 }
 
 // Add inserts a payment in the state it starts with, as a transaction that decided about

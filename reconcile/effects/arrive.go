@@ -3,6 +3,7 @@ package effects
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"quittance/ledger"
 	"quittance/ledger/system"
@@ -10,8 +11,9 @@ import (
 
 // Arrive compares the database with the place and the server it was last started
 // on. A changed server (system identifier or timeline), or restored set, is a
-// database that may have lost its newest events: a log gap. A changed place is a
-// copy: nothing leaves it until a person switches that on.
+// database that may have lost its newest events: a log gap, also when an earlier one was
+// acknowledged and not ended, since what was said of that one was said of another loss.
+// A changed place is a copy: nothing leaves it until a person switches that on.
 func (e *Engine) Arrive(ctx context.Context, environment string, restored bool) error {
 	var gap, copied string
 	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
@@ -26,7 +28,7 @@ func (e *Engine) Arrive(ctx context.Context, environment string, restored bool) 
 		}
 		first := was.SystemIdentifier == ""
 		switch {
-		case restored && !first:
+		case restored:
 			gap = "the server was started with --restored"
 		case first:
 		case was.SystemIdentifier != now.SystemIdentifier:
@@ -40,7 +42,7 @@ func (e *Engine) Arrive(ctx context.Context, environment string, restored bool) 
 			now.Environment, now.Outward = was.Environment, false
 		}
 		if gap != "" {
-			if err := system.FindGap(ctx, tx, gap); err != nil {
+			if err := system.LoseMore(ctx, tx, gap, time.Time{}); err != nil {
 				return err
 			}
 		}
@@ -49,6 +51,7 @@ func (e *Engine) Arrive(ctx context.Context, environment string, restored bool) 
 	if err != nil {
 		return err
 	}
+	e.place.Store(&environment)
 	if gap != "" {
 		e.log.Error("log gap: nothing is released until a person acknowledges it", "found_by", gap)
 	}

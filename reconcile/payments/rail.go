@@ -15,11 +15,24 @@ type Rail interface {
 	Signer(c payments.Claimed, o Offered) (payer string, known bool, err error)
 	// Authorization asks what became of an authorization.
 	Authorization(ctx context.Context, q Question) Sight
-	// Incoming reads what moved to the recipients in final blocks after one, of the assets,
-	// in chunks: it may stop early. through is the last block that was read.
-	Incoming(ctx context.Context, assets, recipients []string, after int64) (list []Seen, through int64, err error)
-	// Still asks whether a transfer is where it was.
-	Still(ctx context.Context, t payments.Moved) (s Seen, there bool, err error)
+	// Incoming reads what moved to the recipients, of an asset, in final blocks from one on
+	// (-1: from about now), as far as one question goes.
+	Incoming(ctx context.Context, asset string, recipients []string, from int64) (Page, error)
+	// Still asks where a transfer stands now.
+	Still(ctx context.Context, t payments.Transfer) (Standing, error)
+}
+
+// Page is a stretch of final blocks, read whole.
+type Page struct {
+	List []Seen
+	Next int64 // the block to go on from
+	Done bool  // the last final block was read
+}
+
+// Standing is where a known transfer stands. The zero value could not be told.
+type Standing struct {
+	There *Seen // perhaps in another block than before
+	Gone  bool  // in no block of the chain
 }
 
 // Question names an authorization and what it was signed for.

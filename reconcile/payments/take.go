@@ -38,28 +38,26 @@ func (e *Engine) claimed(ctx context.Context, in Asked) (*Answer, error) {
 		return nil, err
 	}
 	a.OrderID = uuid.Must(uuid.NewV7()).String()
-	fence, ok, err := payments.First(ctx, e.db, a.Claimed, a.attempt, a.auth)
+	row, fresh, err := payments.First(ctx, e.db, a.Claimed, a.attempt, a.auth)
 	if err != nil {
 		return nil, err
 	}
-	if ok {
-		return &Answer{Do: Proceed, Fence: fence, Work: NoWork, Payment: &Payment{Row: &payments.Row{Claimed: a.Claimed, State: string(InFlight), Fence: fence}}}, nil
+	if fresh {
+		return &Answer{Do: Proceed, Fence: row.Fence, Work: NoWork, Payment: &Payment{Row: row}}, nil
 	}
 	for range tries {
-		answer, err := e.known(ctx, a)
+		answer, err := e.known(ctx, a, row)
 		if !errors.Is(err, errAgain) {
 			return answer, err
 		}
+		row = nil
 	}
 	return nil, errAgain
 }
 
-// known answers for an id, a quote or an authorization that is known already.
-func (e *Engine) known(ctx context.Context, a asked) (*Answer, error) {
-	row, err := payments.ByName(ctx, e.db, a.name())
-	if err != nil {
-		return nil, err
-	}
+// known answers for an id, a quote or an authorization that is known already. row is what
+// is stored of the id, where that was read.
+func (e *Engine) known(ctx context.Context, a asked, row *payments.Row) (*Answer, error) {
 	if row != nil {
 		p, err := e.glance(ctx, row, a)
 		if err != nil {
@@ -72,7 +70,7 @@ func (e *Engine) known(ctx context.Context, a asked) (*Answer, error) {
 	}
 	var answer *Answer
 	var refusal error
-	err = e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
+	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
 		answer, refusal = nil, nil
 		answer, err = e.take(ctx, tx, a)
 		if r, ok := errors.AsType[*Refusal](err); ok {
@@ -100,9 +98,14 @@ func (e *Engine) glance(ctx context.Context, row *payments.Row, a asked) (*Payme
 	case !c.SamePayer || !c.SameRequest || row.State == string(Pruned):
 		return p, nil
 	case row.State == string(InFlight) && !c.SameAttempt && row.Now.Sub(row.ClaimedAt) <= HealAfter:
+		if a.auth == nil {
+			return p, nil
+		}
 		var err error
 		p.Authorizations, err = payments.Authorizations(ctx, e.db, row.ID)
 		return p, err
+	case row.State == string(Settled) || row.State == string(Refused):
+		return p, p.hang(ctx, e.db)
 	}
 	return load(ctx, e.db, row)
 }
