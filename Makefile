@@ -27,6 +27,10 @@ kills: ## Kill each example agent at random, 200 times at each bank (KILLS=n)
 	@script/setup test
 	QUITTANCE_TEST_KILLS=$(or $(KILLS),200) go test -count=1 -timeout 60m -run ExampleAgents -v ./internal/crash
 
+rolling: ## Run the program of before the newest migrations and this one on one database
+	@script/setup test
+	@script/rolling
+
 bench: ## Measure begin and finish against the bare commit and the hand-written ceiling
 	@script/setup
 	go run ./cmd/bench
@@ -56,4 +60,4 @@ lint: ## Check formatting, vet and staticcheck
 vuln: ## Look for known vulnerabilities in the dependencies (needs the network)
 	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
-.PHONY: help setup demo demo-scripted test kills bench bench-desk build serve generate fmt lint vuln
+.PHONY: help setup demo demo-scripted test kills rolling bench bench-desk build serve generate fmt lint vuln

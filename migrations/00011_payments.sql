@@ -103,6 +103,7 @@ CREATE TABLE authorizations (
     payer        text COLLATE "C" NOT NULL,
     nonce        text COLLATE "C" NOT NULL CHECK (octet_length(nonce) BETWEEN 1 AND 128),
     valid_before bigint NOT NULL CHECK (valid_before > 0),
+    signed       boolean NOT NULL,
     offered_at   timestamptz NOT NULL,
     taken_up_at  timestamptz,
     dead_why     text CHECK (dead_why IN ('expired','cancelled')),
@@ -110,11 +111,13 @@ CREATE TABLE authorizations (
     dead_block   bigint,
     seen         text CHECK (octet_length(seen) <= 1024),
     CONSTRAINT authorizations_once UNIQUE (network, asset, payer, nonce),
-    CONSTRAINT authorizations_dead CHECK (num_nulls(dead_why, dead_at, dead_block) IN (0, 3))
+    CONSTRAINT authorizations_dead CHECK (num_nulls(dead_why, dead_at, dead_block) IN (0, 3)),
+    CONSTRAINT authorizations_expired CHECK (dead_why IS DISTINCT FROM 'expired' OR signed)
 );
 CREATE INDEX authorizations_of_payment ON authorizations (payment);
 COMMENT ON TABLE authorizations IS 'Every authorization that was offered under a payment id, also those never taken up. One belongs to one id for ever.';
 COMMENT ON COLUMN authorizations.valid_before IS 'Unix seconds of block time.';
+COMMENT ON COLUMN authorizations.signed IS 'The payer''s signature over it was checked. Without, valid_before is the gateway''s word, and that it expired proves nothing.';
 COMMENT ON COLUMN authorizations.taken_up_at IS 'When a gateway was told to go on with it: it may have been sent.';
 COMMENT ON COLUMN authorizations.dead_block IS 'The final block that proves that it can never move money: unused at or past valid_before, or cancelled.';
 
@@ -323,8 +326,11 @@ CREATE TRIGGER payments_frozen BEFORE UPDATE OF response_status, response_header
         OR NEW.state <> 'pruned' AND (NEW.response_headers IS DISTINCT FROM OLD.response_headers OR NEW.response_body IS DISTINCT FROM OLD.response_body)))
     EXECUTE FUNCTION refuse_change('a frozen answer never changes');
 CREATE TRIGGER authorizations_fixed
-    BEFORE UPDATE OF id, payment, network, asset, payer, nonce, valid_before, offered_at ON authorizations
+    BEFORE UPDATE OF id, payment, network, asset, payer, nonce, offered_at ON authorizations
     FOR EACH ROW EXECUTE FUNCTION refuse_change('an authorization belongs to one payment for ever');
+CREATE TRIGGER authorizations_signed BEFORE UPDATE OF valid_before, signed ON authorizations
+    FOR EACH ROW WHEN (OLD.signed AND (NEW.valid_before <> OLD.valid_before OR NOT NEW.signed))
+    EXECUTE FUNCTION refuse_change('what was signed never changes');
 CREATE TRIGGER authorizations_dead_stay BEFORE UPDATE OF dead_why, dead_at, dead_block ON authorizations
     FOR EACH ROW WHEN (OLD.dead_why IS NOT NULL)
     EXECUTE FUNCTION refuse_change('the dead stay dead');

@@ -72,6 +72,9 @@ CREATE TRIGGER seal_head_steps_forward BEFORE UPDATE ON seal_head
     FOR EACH ROW WHEN ((NEW.number > COALESCE(OLD.number, 0)) IS NOT TRUE)
     EXECUTE FUNCTION refuse_change('the chain only grows');
 
+ALTER TABLE installation ADD COLUMN synchronous boolean NOT NULL DEFAULT false;
+COMMENT ON COLUMN installation.synchronous IS 'Whether each commit waited for a standby when a server last looked: then a promoted standby has all that was confirmed.';
+
 -- A gap that is found is audited like what people say of it. One that was acknowledged
 -- and not ended opens again when more was lost since: what was said then does not cover it.
 -- +goose StatementBegin

@@ -218,12 +218,12 @@ func (r *rail) Authorization(_ context.Context, q payments.Question) payments.Si
 	}}}
 }
 
-func (r *rail) Incoming(context.Context, []string, []string, int64) ([]payments.Seen, int64, error) {
-	return nil, 0, nil
+func (r *rail) Incoming(context.Context, string, []string, int64) (payments.Page, error) {
+	return payments.Page{Done: true}, nil
 }
 
-func (r *rail) Still(context.Context, rows.Moved) (payments.Seen, bool, error) {
-	return payments.Seen{}, false, errors.New("not asked in this test")
+func (r *rail) Still(context.Context, rows.Transfer) (payments.Standing, error) {
+	return payments.Standing{}, errors.New("not asked in this test")
 }
 
 func (r *rail) movements() int {

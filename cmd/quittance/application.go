@@ -37,7 +37,7 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 	if err != nil {
 		return application{}, err
 	}
-	if err := engine.Arrive(ctx, c.Place, c.Restored); err != nil {
+	if err := engine.Arrive(ctx, c.Place, c.Restored, anchor.Path() != ""); err != nil {
 		return application{}, err
 	}
 	sealer := seal.New(db, anchor, func() { hub.Changed("") }, log)

@@ -135,7 +135,7 @@ func (w *world) changes() map[string]func() answer {
 		"/health/gap/end": func() answer { return post(ada, "/health", "/health/gap/end", url.Values{"note": {"looked"}}) },
 		"/health/copy/adopt": func() answer {
 			for _, place := range []string{"production", "drill"} {
-				if err := w.engine.Arrive(context.Background(), place, false); err != nil {
+				if err := w.engine.Arrive(context.Background(), place, false, true); err != nil {
 					w.t.Fatal(err)
 				}
 			}

@@ -79,14 +79,14 @@ func TestACopyIsSaidOnEveryPage(t *testing.T) {
 	pages := w.everyPage()
 	for _, place := range []string{"production", "drill"} {
 		w.saysEverywhere(pages, "This is a copy", false)
-		if err := w.engine.Arrive(t.Context(), place, false); err != nil {
+		if err := w.engine.Arrive(t.Context(), place, false, true); err != nil {
 			t.Fatal(err)
 		}
 	}
 	const says = "This is a copy of the database of &#34;production&#34;"
 	w.saysEverywhere(pages, says, true)
 	// Also after a restart in the place of the drill.
-	if err := w.engine.Arrive(t.Context(), "drill", false); err != nil {
+	if err := w.engine.Arrive(t.Context(), "drill", false, true); err != nil {
 		t.Fatal(err)
 	}
 	w.saysEverywhere(pages, says, true)
@@ -103,7 +103,7 @@ func TestACopyIsSaidOnEveryPage(t *testing.T) {
 		t.Fatalf("adopted: %d", a.status)
 	}
 	w.saysEverywhere(pages, "This is a copy", false)
-	if err := w.engine.Arrive(t.Context(), "drill", false); err != nil {
+	if err := w.engine.Arrive(t.Context(), "drill", false, true); err != nil {
 		t.Fatal(err)
 	}
 	w.saysEverywhere(pages, "This is a copy", false)

@@ -79,3 +79,8 @@ func (a Atomic) Plus(b Atomic) Atomic { return Atomic{new(big.Int).Add(a.big(), 
 
 // Minus is a-b.
 func (a Atomic) Minus(b Atomic) Atomic { return Atomic{new(big.Int).Sub(a.big(), b.big())} }
+
+// MultipleOf tells that a is a whole number of steps; every step above 0.
+func (a Atomic) MultipleOf(step Atomic) bool {
+	return new(big.Int).Rem(a.big(), step.big()).Sign() == 0
+}

@@ -87,8 +87,9 @@ const columns = `p.id, ` + claimed + `, p.first_at, p.state, p.fence, COALESCE(p
 func First(ctx context.Context, db *ledger.DB, c Claimed, attemptID string, a *Authorization) (row *Row, fresh bool, err error) {
 	var nonce, payer any
 	var before int64
+	var signed bool
 	if a != nil {
-		nonce, payer, before = a.Nonce, a.Payer, a.ValidBefore
+		nonce, payer, before, signed = a.Nonce, a.Payer, a.ValidBefore, a.Signed
 	}
 	var found struct {
 		Row
@@ -105,15 +106,15 @@ func First(ctx context.Context, db *ledger.DB, c Claimed, attemptID string, a *A
 			ON CONFLICT DO NOTHING
 			RETURNING `+columns+`
 		), a AS (
-			INSERT INTO authorizations (payment, network, asset, payer, nonce, valid_before, offered_at, taken_up_at)
-			SELECT id, $6, $7, $16::text, $17::text, $18, claimed_at, claimed_at FROM n WHERE $17::text IS NOT NULL
+			INSERT INTO authorizations (payment, network, asset, payer, nonce, valid_before, signed, offered_at, taken_up_at)
+			SELECT id, $6, $7, $16::text, $17::text, $18, $19, claimed_at, claimed_at FROM n WHERE $17::text IS NOT NULL
 		), e AS (
 			INSERT INTO payment_events (at, payment, kind, data) SELECT claimed_at, id, 'claimed', json_build_object('fence', fence)::text FROM n
 		)
 		SELECT true AS fresh, * FROM n
 		UNION ALL SELECT false AS fresh, `+columns+` FROM payments p WHERE p.account_id = $1 AND p.gateway = $2 AND p.payment_id = $3`,
 		c.Account, c.Gateway, c.PaymentID, c.Payer, c.Fingerprint, c.Network, c.Asset, c.Amount, c.PayTo, c.Quote, c.Method, c.Tool, c.Arguments,
-		c.OrderID, attemptID, payer, nonce, before)
+		c.OrderID, attemptID, payer, nonce, before, signed)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound), ledger.Constraint(err) == "authorizations_once":
 		return nil, false, nil

@@ -1,6 +1,7 @@
 package effects_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -21,6 +22,8 @@ func TestArrival(t *testing.T) {
 		"restored, says the flag":  {place: "production", restored: true, gap: "--restored", outward: true},
 		"another cluster":          {change: `UPDATE installation SET system_identifier = '1'`, place: "production", gap: "another PostgreSQL cluster", outward: true},
 		"another timeline":         {change: `UPDATE installation SET timeline = timeline + 1`, place: "production", gap: "timeline", outward: true},
+		"a synchronous standby":    {change: `UPDATE installation SET timeline = timeline - 1, synchronous = true`, place: "production", outward: true},
+		"a standby of before":      {change: `UPDATE installation SET timeline = timeline + 1, synchronous = true`, place: "production", gap: "timeline", outward: true},
 		"a copy in another place":  {place: "drill"},
 		"a drill from a backup":    {change: `UPDATE installation SET system_identifier = '1'`, place: "drill", gap: "another PostgreSQL cluster"},
 		"a drill, with the flag":   {place: "drill", restored: true, gap: "--restored"},
@@ -69,7 +72,41 @@ func TestArrival(t *testing.T) {
 
 func (w *world) start(place string, restored bool) {
 	w.t.Helper()
-	if err := w.Arrive(w.t.Context(), place, restored); err != nil {
+	if err := w.Arrive(w.t.Context(), place, restored, true); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// A standby that was promoted while the server runs is seen then, and not at the next
+// start. Without an anchor nothing would tell one that had fallen behind.
+func TestAPromotionIsSeenWhileRunning(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ synchronous, anchored, gap bool }{
+		"synchronous":            {true, true, false},
+		"asynchronous":           {false, true, true},
+		"synchronous, no anchor": {true, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, fastRelease)
+			if err := w.Attend(t.Context()); err != nil {
+				t.Fatalf("before it arrived: %v", err)
+			}
+			if err := w.Arrive(t.Context(), "production", false, c.anchored); err != nil {
+				t.Fatal(err)
+			}
+			w.exec(fmt.Sprintf(`UPDATE installation SET timeline = timeline - 1, synchronous = %t`, c.synchronous))
+			for range 2 {
+				if err := w.Attend(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if g, err := w.Gap(t.Context()); err != nil || (g != nil) != c.gap {
+				t.Fatalf("gap: %+v, %v", g, err)
+			}
+			if n := w.count(`SELECT count(*) FROM audit WHERE action = 'standby.promoted'`); (n == 1) == c.gap {
+				t.Errorf("%d promotions in the trail", n)
+			}
+		})
 	}
 }

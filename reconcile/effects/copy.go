@@ -25,8 +25,8 @@ func (e *Engine) Copy(ctx context.Context) (*CopyView, error) {
 		return nil, err
 	}
 	v := &CopyView{BelongsTo: i.Environment}
-	if p := e.place.Load(); p != nil {
-		v.Here = *p
+	if here := e.arrival.Load(); here != nil {
+		v.Here = here.place
 	}
 	return v, nil
 }
@@ -38,8 +38,8 @@ func (e *Engine) Adopt(ctx context.Context, p Person, note string) error {
 	if strings.TrimSpace(note) == "" {
 		return noteMissing("/note", "Say what became of the database that this one was copied from.")
 	}
-	place := e.place.Load()
-	if place == nil {
+	here := e.arrival.Load()
+	if here == nil {
 		return &Refusal{Code: CodeNotAllowed, Detail: "This server was not told which place it is in."}
 	}
 	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
@@ -51,7 +51,7 @@ func (e *Engine) Adopt(ctx context.Context, p Person, note string) error {
 			return &Refusal{Code: CodeNotAllowed, Detail: "This database is at home: nothing is switched off."}
 		}
 		now := was
-		now.Environment, now.Outward = *place, true
+		now.Environment, now.Outward = here.place, true
 		if err := system.Store(ctx, tx, now); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (e *Engine) Adopt(ctx context.Context, p Person, note string) error {
 		if err != nil {
 			return fmt.Errorf("couldn't encode the trail: %w", err)
 		}
-		after, err := json.Marshal(map[string]any{"environment": *place, "outward": true})
+		after, err := json.Marshal(map[string]any{"environment": here.place, "outward": true})
 		if err != nil {
 			return fmt.Errorf("couldn't encode the trail: %w", err)
 		}

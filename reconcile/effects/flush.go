@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	store "quittance/ledger/effects"
+	"quittance/ledger/recoveries"
 	"quittance/ledger/runs"
 )
 
@@ -55,6 +56,11 @@ func (w *work) write(ctx context.Context) error {
 	}
 	w.batch = store.Batch{}
 	err := store.Record(ctx, w.tx, w.evidence, w.decisions, w.contradictions)
+	for _, c := range w.contradictions {
+		if err == nil {
+			err = recoveries.Suspect(ctx, w.tx, c.Effect, "contradiction", false)
+		}
+	}
 	if err == nil {
 		err = runs.Refuse(ctx, w.tx, w.refusals)
 	}
@@ -101,12 +107,20 @@ func (w *work) settleRuns(ctx context.Context) error {
 			return fmt.Errorf("couldn't settle run %q: %w", r.RunID, err)
 		}
 		w.hint(r)
+		w.hintReady(r)
 	}
 	return nil
 }
 
 // hint wakes those who wait for the run, and open pages, once this is committed.
 func (w *work) hint(r *run) { w.hints[topic(r.Row)] = struct{}{} }
+
+// hintReady wakes those who wait for any run to become ready, where this one has.
+func (w *work) hintReady(r *run) {
+	if r.State == runs.Ready {
+		w.hints[readyTopic(r.Account)] = struct{}{}
+	}
+}
 
 func (w *work) tell() {
 	w.e.lookSoon(w.planned)

@@ -8,6 +8,7 @@ import (
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
+	"quittance/reconcile/recoveries"
 )
 
 // verdict is one decision on its way.
@@ -251,6 +252,9 @@ func (v *verdict) acknowledge(ctx context.Context) (*Refusal, error) {
 	d := v.row("acknowledge")
 	d.Verdict = ""
 	if _, err := store.Acknowledge(ctx, v.tx, x.ID, v.now, v.by.ID, v.Note, v.Recovery); err != nil {
+		return nil, err
+	}
+	if err := recoveries.Acknowledged(ctx, v.tx, x.ID, v.Recovery, v.by.ID, v.Note); err != nil {
 		return nil, err
 	}
 	x.Contradictions = 0

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"quittance/ledger"
+	"quittance/ledger/money"
 	"quittance/ledger/payments"
 )
 
@@ -43,7 +44,7 @@ func (e *Engine) again(ctx context.Context, tx *ledger.Tx, pay *Payment, p Poste
 			return nil, err
 		}
 		if t.Final != before.Final {
-			if _, err := e.moved(ctx, tx, pay, &before, t, "transfer_final"); err != nil {
+			if _, err := e.moved(ctx, tx, pay, &before, t, "transfer_final", 0, ""); err != nil {
 				return nil, err
 			}
 		}
@@ -71,12 +72,16 @@ func (e *Engine) revert(ctx context.Context, tx *ledger.Tx, pay *Payment, before
 	if err := payments.Classify(ctx, tx, t); err != nil {
 		return nil, err
 	}
-	f, err := e.moved(ctx, tx, pay, &before, &t, "transfer_reverted")
+	f, err := e.moved(ctx, tx, pay, &before, &t, "transfer_reverted", 0, "")
 	if err != nil {
 		return nil, err
 	}
 	if pay != nil && before.Class == Applied && standing(pay.Order.State) == Paid {
-		for _, other := range without(pay.Transfers, t.ID) {
+		others := without(pay.Transfers, t.ID)
+		if enough, err := e.stillPaid(ctx, tx, pay, others); enough || err != nil {
+			return &Moved{Transfer: t, Refund: f}, err
+		}
+		for _, other := range others {
 			if other.Class != Applied || other.Reverted() {
 				continue
 			}
@@ -94,6 +99,32 @@ func (e *Engine) revert(ctx context.Context, tx *ledger.Tx, pay *Payment, before
 	return &Moved{Transfer: t, Refund: f}, nil
 }
 
+// stillPaid tells that an order is paid without a transfer that was taken away: then less
+// is over of what paid the rest.
+func (e *Engine) stillPaid(ctx context.Context, tx *ledger.Tx, pay *Payment, others []payments.Transfer) (bool, error) {
+	var got money.Atomic
+	var last *payments.Transfer
+	for i := range others {
+		if x := &others[i]; x.Class == Applied && !x.Reverted() {
+			got = got.Plus(x.Amount)
+			// Only what came last brought anything over: what was held before was less than is asked.
+			if x.Over.Sign() > 0 {
+				last = x
+			}
+		}
+	}
+	if last == nil || got.Cmp(pay.Order.Amount) < 0 {
+		return false, nil
+	}
+	before := *last
+	last.Over = got.Minus(pay.Order.Amount)
+	if err := payments.Classify(ctx, tx, *last); err != nil {
+		return false, err
+	}
+	_, err := e.moved(ctx, tx, pay, &before, last, "transfer_less_over", 0, "")
+	return true, err
+}
+
 // comeBack classifies a transfer again that was reorganised away and is there again, in its
 // own row.
 func (e *Engine) comeBack(ctx context.Context, tx *ledger.Tx, pay *Payment, before, t payments.Transfer, final bool) (*Moved, error) {
@@ -106,7 +137,7 @@ func (e *Engine) comeBack(ctx context.Context, tx *ledger.Tx, pay *Payment, befo
 	if err := payments.Classify(ctx, tx, t); err != nil {
 		return nil, err
 	}
-	f, err := e.moved(ctx, tx, pay, &before, &t, "transfer_back")
+	f, err := e.moved(ctx, tx, pay, &before, &t, "transfer_back", 0, "")
 	if err != nil {
 		return nil, err
 	}

@@ -63,23 +63,24 @@ type Seen struct {
 	Final     bool
 }
 
-// signed checks who signed an authorization, where that can be told.
-func (e *Engine) signed(c payments.Claimed, o Offered) error {
+// signed checks who signed an authorization, where that can be told. False: it stands on the
+// gateway's word.
+func (e *Engine) signed(c payments.Claimed, o Offered) (bool, error) {
 	if o.Signature == "" {
-		return nil
+		return false, nil
 	}
 	rail := e.rails(c.Network)
 	if rail == nil {
-		return nil
+		return false, nil
 	}
 	who, known, err := rail.Signer(c, o)
 	switch {
 	case !known:
-		return nil
+		return false, nil
 	case err != nil:
-		return invalid("/authorization/signature", err.Error())
+		return false, invalid("/authorization/signature", err.Error())
 	case same(c.Network, who) != c.Payer:
-		return invalid("/authorization/signature", "was not made by the payer for this amount, recipient and time")
+		return false, invalid("/authorization/signature", "was not made by the payer for this amount, recipient and time")
 	}
-	return nil
+	return true, nil
 }

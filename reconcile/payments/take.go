@@ -115,9 +115,14 @@ func (d Decision) changes() bool {
 	return d.Claim || d.TakeOver || d.Heal || d.Refuse || d.Unknown || d.Check || d.Alert
 }
 
-// stores tells that the caller brings an authorization that is not stored yet.
+// stores tells that the caller brings an authorization that is not stored yet, or not as
+// what its payer signed.
 func (p *Payment) stores(a asked, c Caller) bool {
-	return a.auth != nil && c.SamePayer && c.SameRequest && p.known(a.auth) == nil
+	if a.auth == nil || !c.SamePayer || !c.SameRequest || p.State == string(Pruned) {
+		return false
+	}
+	stored := p.known(a.auth)
+	return stored == nil || a.auth.Signed && !stored.Signed
 }
 
 // take decides about a payment whose row, or whose absence, it holds.

@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/google/uuid"
 
@@ -10,6 +11,7 @@ import (
 	"quittance/ledger/money"
 	"quittance/ledger/payments"
 	"quittance/ledger/system"
+	"quittance/reconcile/refunds"
 )
 
 // Posted is a movement as a gateway or the rail itself tells of it.
@@ -230,7 +232,7 @@ func (e *Engine) arrive(ctx context.Context, tx *ledger.Tx, pay *Payment, p Post
 	if !added {
 		return nil, errAgain
 	}
-	f, err := e.moved(ctx, tx, pay, nil, &t, "transfer_"+t.Class)
+	f, err := e.moved(ctx, tx, pay, nil, &t, "transfer_"+t.Class, 0, "")
 	if err != nil {
 		return nil, err
 	}
@@ -284,14 +286,15 @@ func (e *Engine) reclass(ctx context.Context, tx *ledger.Tx, pay *Payment, t pay
 	if err := payments.Classify(ctx, tx, t); err != nil {
 		return err
 	}
-	_, err := e.moved(ctx, tx, pay, &before, &t, "transfer_"+why)
+	_, err := e.moved(ctx, tx, pay, &before, &t, "transfer_"+why, 0, "")
 	return err
 }
 
 // moved posts what a transfer's change means, opens or changes what is owed for it, and
-// records it. before nil: it is new.
-func (e *Engine) moved(ctx context.Context, tx *ledger.Tx, pay *Payment, before, t *payments.Transfer, kind string) (*payments.Refund, error) {
-	f, err := owe(ctx, tx, pay, t)
+// records it. before nil: it is new. by and note are of the person who decided it; 0 where
+// none did.
+func (e *Engine) moved(ctx context.Context, tx *ledger.Tx, pay *Payment, before, t *payments.Transfer, kind string, by int64, note string) (*payments.Refund, error) {
+	f, err := owe(ctx, tx, pay, t, by)
 	if err != nil {
 		return nil, err
 	}
@@ -306,17 +309,22 @@ func (e *Engine) moved(ctx context.Context, tx *ledger.Tx, pay *Payment, before,
 	if err := payments.Post(ctx, tx, &t.Moved, sides...); err != nil {
 		return nil, err
 	}
-	event := payments.Event{Transfer: t.ID, Kind: kind, Alert: t.Class == Unmatched && before == nil}
+	event := payments.Event{Transfer: t.ID, Kind: kind, PersonID: by, Alert: t.Class == Unmatched && before == nil}
 	if pay != nil {
 		event.Payment = pay.ID
 	}
-	return f, payments.Record(ctx, tx, event, map[string]any{
+	said := map[string]any{
 		"class": t.Class, "over": t.Over.String(), "amount": t.Amount.String(), "final": t.Final, "reverted": t.Reverted(), "block": t.Block,
-	})
+	}
+	if note != "" {
+		said["note"] = note
+	}
+	return f, payments.Record(ctx, tx, event, said)
 }
 
-// owe makes what is owed for a transfer what its class says.
-func owe(ctx context.Context, tx *ledger.Tx, pay *Payment, t *payments.Transfer) (*payments.Refund, error) {
+// owe makes what is owed for a transfer what its class says. by is the person who decided
+// about the class; 0 where none did.
+func owe(ctx context.Context, tx *ledger.Tx, pay *Payment, t *payments.Transfer, by int64) (*payments.Refund, error) {
 	f, err := payments.RefundOf(ctx, tx, t.ID)
 	if err != nil {
 		return nil, err
@@ -336,30 +344,24 @@ func owe(ctx context.Context, tx *ledger.Tx, pay *Payment, t *payments.Transfer)
 	case f == nil:
 		f = &payments.Refund{
 			ID: uuid.Must(uuid.NewV7()).String(), Transfer: t.ID, Account: t.Account, Network: t.Network, Asset: t.Asset, Payer: t.Sender,
-			Amount: want, State: "owed", Reason: reason, OpenedAt: now, Version: 1,
+			Amount: want, State: refunds.Owed, Reason: reason, OpenedBy: by, OpenedAt: now, Version: 1,
 		}
 		if pay != nil {
 			f.Gateway = pay.Gateway
 		}
-		if err := payments.AddRefund(ctx, tx, *f); err != nil {
-			return nil, err
-		}
-		return f, payments.Record(ctx, tx, payments.Event{Transfer: t.ID, Refund: f.ID, Kind: "refund_owed"}, map[string]any{"amount": want.String(), "reason": reason})
+		return f, payments.AddRefund(ctx, tx, *f)
 	case f.Amount.Cmp(want) == 0:
 		return f, nil
 	}
-	state := f.State
-	switch {
-	case want.Sign() == 0:
-		state, reason = "void", f.Reason
-	case state == "void" || state == "confirmed" || state == "written_off":
-		state = "owed"
+	after, why := refunds.Next(*f, refunds.Change, want)
+	if why != "" {
+		return nil, fmt.Errorf("couldn't change what is owed for transfer %s: %s", t.ID, why)
 	}
-	if err := payments.Owe(ctx, tx, f.ID, want, state, reason); err != nil {
+	if want.Sign() != 0 {
+		after.Reason = reason
+	}
+	if err := payments.ChangeRefund(ctx, tx, &after); err != nil {
 		return nil, err
 	}
-	if err := payments.Record(ctx, tx, payments.Event{Transfer: t.ID, Refund: f.ID, Kind: "refund_" + state}, map[string]any{"amount": want.String(), "was": f.Amount.String(), "reason": reason}); err != nil {
-		return nil, err
-	}
-	return payments.RefundOf(ctx, tx, t.ID)
+	return &after, payments.RecordRefund(ctx, tx, f.ID, "refund_changed", by, map[string]any{"was": f.Amount.String()})
 }

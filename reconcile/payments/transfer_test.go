@@ -183,6 +183,29 @@ func TestOrdersEndByTime(t *testing.T) {
 	w.post(w.transfer(1, 1, "4200000"), payments.Late)
 }
 
+// That an end passed which only the gateway told proves nothing: the payer may have signed
+// another one. A signature makes it good.
+func TestAnEndThatNobodySigned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.asked(p1, 1)
+	a.Authorization.Signature, a.Authorization.ValidBefore = "", "1000"
+	c := w.claim(a)
+	w.order(p1, c.Fence)
+	w.broadcast(p1, c.Fence)
+	w.finish(p1, c.Fence, "unknown")
+	w.age(p1, old)
+	w.rail.say(nonce(1), payments.Sight{Dead: "expired", DeadBlock: 9})
+	w.checkNow(p1)
+	w.refused(a, payments.CodeInFlight)
+	w.refused(w.asked(p1, 1), payments.CodeInFlight) // signed, and its end is another
+	if got := w.payment(p1).Authorizations; len(got) != 1 || !got[0].Signed || got[0].ValidBefore != 4102444800 || got[0].DeadWhy != "" {
+		t.Fatalf("%+v", got)
+	}
+	w.checkNow(p1)
+	w.refused(w.asked(p1, 1), payments.CodeSignAgain)
+}
+
 // A new signature is right only once every stored one is dead, and then it takes over.
 func TestSigningAgain(t *testing.T) {
 	t.Parallel()

@@ -110,8 +110,11 @@ type rail struct {
 	signer string
 }
 
-func (r *rail) Signer(rows.Claimed, payments.Offered) (string, bool, error) {
-	return r.signer, r.signer != "", nil
+func (r *rail) Signer(c rows.Claimed, _ payments.Offered) (string, bool, error) {
+	if r.signer == "" {
+		return c.Payer, true, nil
+	}
+	return r.signer, true, nil
 }
 
 func (r *rail) Authorization(_ context.Context, q payments.Question) payments.Sight {
@@ -171,7 +174,7 @@ func (w *world) asked(id string, authorization int) payments.Asked {
 		Arguments: []byte(`{"page":"a"}`), Amount: "4200000", Asset: token, Network: network, PayTo: payee,
 	}
 	if authorization > 0 {
-		a.Authorization = &payments.Offered{Nonce: nonce(authorization), ValidBefore: "4102444800"}
+		a.Authorization = &payments.Offered{Nonce: nonce(authorization), ValidBefore: "4102444800", Signature: "signed"}
 	}
 	return a
 }

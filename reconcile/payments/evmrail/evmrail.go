@@ -176,7 +176,8 @@ func (c chain) Still(ctx context.Context, t rows.Transfer) (payments.Standing, e
 		at := seen(s.Transfer, s.Final)
 		return payments.Standing{There: &at}, nil
 	}
-	return payments.Standing{Gone: s.Presence == rail.Gone}, nil
+	// While another block may still win, a node on the losing side would take it back.
+	return payments.Standing{Gone: s.Presence == rail.Gone && s.Final}, nil
 }
 
 // seen is a transfer in the words of payments. Names are in small letters, as they are

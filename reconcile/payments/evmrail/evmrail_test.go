@@ -231,6 +231,11 @@ func TestAReorganisation(t *testing.T) {
 	w.round()
 	w.Reorg(1)
 	w.round()
+	if p := w.payment(a); p.Order.State != "paid" {
+		t.Errorf("order is %s before the other block is final", p.Order.State)
+	}
+	w.Finalize()
+	w.round()
 	if p := w.payment(a); p.Order.State != "paying" || !p.Transfers[0].Reverted() || p.State != "settled" {
 		t.Fatalf("order %s, payment %s, %+v", p.Order.State, p.State, p.Transfers)
 	}
