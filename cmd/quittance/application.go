@@ -9,6 +9,7 @@ import (
 
 	"quittance/handlers/api"
 	"quittance/handlers/desk"
+	"quittance/handlers/public"
 	"quittance/ledger"
 	"quittance/ledger/jobs"
 	"quittance/reconcile/access"
@@ -72,6 +73,7 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 	if err != nil {
 		return application{}, err
 	}
+	public.Register(router, public.Options{Payments: pay, Policy: engine.Policy, Log: log})
 	many := bulk.New(db, engine)
 	work, err := jobs.New(db, log, many.Funcs())
 	if err != nil {
