@@ -27,8 +27,11 @@ import (
 	"quittance/reconcile/effects"
 	"quittance/reconcile/lookup/simulator"
 	"quittance/reconcile/notify"
+	"quittance/reconcile/payments"
 	"quittance/reconcile/policy"
 	"quittance/reconcile/policy/read"
+	"quittance/reconcile/recoveries"
+	"quittance/reconcile/refunds"
 	"quittance/reconcile/wake"
 	"quittance/web"
 )
@@ -59,6 +62,8 @@ type world struct {
 	engine  *effects.Engine
 	access  *access.Service
 	hub     *notify.Hub
+	pay     *payments.Engine
+	refund  *refunds.Engine
 	url     string
 	account int64
 	petra   effects.Person // operator
@@ -119,7 +124,13 @@ func newWorldWith(t testing.TB, source string) *world {
 		t.Fatal(err)
 	}
 	many.Use(work)
-	desk.Register(e, desk.Options{Engine: w.engine, Access: w.access, DB: w.db, Hub: w.hub, Bulk: many, Wake: waker, Log: log, Version: "test"})
+	if w.pay, err = payments.New(t.Context(), payments.Options{DB: w.db, Effects: w.engine, Policy: w.engine.Policy, Log: log}); err != nil {
+		t.Fatal(err)
+	}
+	w.refund = refunds.New(refunds.Options{DB: w.db, Policy: w.engine.Policy, Log: log})
+	desk.Register(e, desk.Options{
+		Engine: w.engine, Access: w.access, DB: w.db, Hub: w.hub, Bulk: many, Wake: waker, Payments: w.pay, Refunds: w.refund, Recoveries: recoveries.New(w.db), Log: log, Version: "test",
+	})
 	s := httptest.NewServer(e)
 	t.Cleanup(s.Close)
 	w.url = s.URL
