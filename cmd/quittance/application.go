@@ -9,6 +9,7 @@ import (
 
 	"quittance/handlers/api"
 	"quittance/handlers/desk"
+	"quittance/handlers/metrics"
 	"quittance/handlers/public"
 	"quittance/ledger"
 	"quittance/ledger/jobs"
@@ -73,6 +74,7 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 	if err != nil {
 		return application{}, err
 	}
+	metrics.Register(router, metrics.Options{DB: db, Access: who, Log: log})
 	public.Register(router, public.Options{Payments: pay, Policy: engine.Policy, Log: log})
 	many := bulk.New(db, engine)
 	work, err := jobs.New(db, log, many.Funcs())

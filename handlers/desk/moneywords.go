@@ -184,13 +184,16 @@ func (d *Desk) report(r *request, names ...string) (p report) {
 	return p
 }
 
-// bounds of the buckets at the moment that the report tells of.
-func (p *report) bounds(now time.Time) [4]time.Time {
-	if !p.asOf.IsZero() {
-		now = p.asOf.Add(-time.Nanosecond)
+// at is the moment that the report tells of.
+func (p *report) at(now time.Time) time.Time {
+	if p.asOf.IsZero() {
+		return now
 	}
-	return ageBounds(now, p.zone)
+	return p.asOf.Add(-time.Nanosecond)
 }
+
+// bounds of the buckets at that moment.
+func (p *report) bounds(now time.Time) [4]time.Time { return ageBounds(p.at(now), p.zone) }
 
 func (p *report) note(r *request) string {
 	when := "As of now"

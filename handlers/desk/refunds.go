@@ -68,10 +68,7 @@ func (d *Desk) refundRows(r *request, v *views.MoneyList, p report, f store.Filt
 		last := rows[len(rows)-1]
 		v.Pager.Next = p.with("/refunds", "cursor", placeText(last.OpenedAt, last.ID))
 	}
-	now := r.now
-	if !p.asOf.IsZero() {
-		now = p.asOf
-	}
+	now := p.at(r.now)
 	v.Rows = views.Table{Caption: "Refunds, oldest first", Head: head("What", "State", ">Open", ">Owed in all", ">Age")}
 	for i := range rows {
 		v.Rows.Rows = append(v.Rows.Rows, d.refundRow(r, p, &rows[i], now))

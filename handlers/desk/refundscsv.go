@@ -122,10 +122,7 @@ func (d *Desk) refundsCSV(r *request) error {
 		return err
 	}
 	defer rows.Close()
-	now := r.now
-	if !p.asOf.IsZero() {
-		now = p.asOf
-	}
+	now := p.at(r.now)
 	t, sums := r.table("refunds.csv", refundColumns), controls{}
 	for rows.Next() {
 		var x store.Item
