@@ -11,10 +11,10 @@ import (
 func TestNoPasswordIsOnACommandLine(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
-		"postgres://me:hush@db:5433/q?sslmode=verify-full":                          "postgres://me@db:5433/q?sslmode=verify-full",
-		"postgresql://me@db/q?password=hush&plan_cache_mode=auto":                   "postgresql://me@db/q",
+		"postgres://me:hush@db:5433/q?sslmode=verify-full":                         "postgres://me@db:5433/q?sslmode=verify-full",
+		"postgresql://me@db/q?password=hush&plan_cache_mode=auto":                  "postgresql://me@db/q",
 		"postgres://me:hush@/q?host=/run/a,/run/b&target_session_attrs=read-write": "postgres://me@/q?host=%2Frun%2Fa%2C%2Frun%2Fb&target_session_attrs=read-write",
-		"postgres://me:hush@a:1,b:2/q":                                              "postgres://me@a:1,b:2/q",
+		"postgres://me:hush@a:1,b:2/q":                                             "postgres://me@a:1,b:2/q",
 	} {
 		c, err := To(given)
 		if err != nil || c.url != want || c.password != "hush" {
