@@ -67,6 +67,7 @@ type MoneySheet struct {
 	Blocked string // what stands in the way, in words
 	Facts   []Fact
 	Figures []Figure
+	Groups  []Group
 	Tables  []Table
 	History []Event
 	Acts    []MoneyAct // what this person may do; each leads to its own page
@@ -78,6 +79,15 @@ type Figure struct {
 	Label string
 	Money *Money
 	Text  string
+}
+
+// Group is the figures of one asset.
+type Group struct {
+	Title   Text
+	Sub     string
+	State   State
+	Problem string
+	Figures []Figure
 }
 
 // MoneyAct is the beginning of one thing to do: a form that only asks.

@@ -29,33 +29,32 @@ func (d *Desk) money(r *request) error {
 	if err != nil {
 		return err
 	}
-	t := views.Table{Caption: "The equation, by asset", Head: head("Asset", "Does it hold", ">Received", ">Taken back by its rail", ">Applied", ">Owed", ">Refunded", ">Written off", ">Held", ">Unmatched")}
 	wrong := 0
 	for _, l := range equation {
-		state := views.State{Kind: "ok", Word: "Holds"}
-		sub := ""
+		g := views.Group{Title: line(d.assetName(l.Network, l.Asset)), Sub: d.railName(l.Network), State: views.State{Kind: "ok", Word: "Adds up"}}
 		if !l.Holds() {
 			wrong++
-			state = views.State{Kind: "danger", Word: "Does not hold"}
-			sub = "off by " + plainMoney(d.moneyOf(l.Network, l.Asset, l.Difference))
+			g.State, g.Problem = views.State{Kind: "danger", Word: "Does not add up"}, "Off by "+plainMoney(d.moneyOf(l.Network, l.Asset, l.Difference))+"."
 			if !l.Posted {
-				sub += "; the double entries say something else"
+				g.Problem += " The double entries say something else than the tables."
 			}
 		}
-		row := []views.Cell{{Text: line(d.assetName(l.Network, l.Asset)), Sub: line(d.railName(l.Network))}, {State: &state, Sub: line(sub)}}
-		for _, x := range []money.Atomic{l.Received, l.Reverted, l.Applied, l.Owed, l.Refunded, l.WrittenOff, l.Held, l.Unmatched} {
-			row = append(row, views.Cell{Text: line(d.moneyOf(l.Network, l.Asset, x).Value), Num: true})
+		for _, x := range []struct {
+			label string
+			sum   money.Atomic
+		}{
+			{"Received", l.Received}, {"Taken back by its rail", l.Reverted}, {"Pays orders", l.Applied}, {"Owed back", l.Owed}, {"Refunded", l.Refunded},
+			{"Written off", l.WrittenOff}, {"Held for orders", l.Held}, {"Without an order", l.Unmatched},
+		} {
+			g.Figures = append(g.Figures, views.Figure{Label: x.label, Money: d.moneyOf(l.Network, l.Asset, x.sum)})
 		}
-		t.Rows = append(t.Rows, row)
+		s.Groups = append(s.Groups, g)
 	}
 	switch {
 	case wrong > 0:
 		s.Blocked = "The money does not add up. Pay nothing back before somebody has found out why; `quittance verify` names the rows."
 	case len(equation) == 0:
 		s.Lead = "No money came in yet. " + page.Loops + "."
-	}
-	if len(t.Rows) > 0 {
-		s.Tables = append(s.Tables, t)
 	}
 	unplaced, err := rows.Unplaced(r.ctx(), d.db, unplacedShown)
 	if err != nil {
@@ -66,7 +65,7 @@ func (d *Desk) money(r *request) error {
 		for i := range unplaced {
 			x := &unplaced[i]
 			u.Rows = append(u.Rows, []views.Cell{
-				{Text: line("From " + cutText(x.Sender, nameShown)), Sub: line(d.railName(x.Network) + " · " + cutText(x.Tx, nameShown)), URL: "/transfers/" + x.ID},
+				{Text: line("From " + shortName(x.Sender)), Sub: line(d.railName(x.Network) + " · " + shortName(x.Tx)), URL: "/transfers/" + x.ID},
 				{Text: line(classText(x.Class))}, {Money: d.moneyOf(x.Network, x.Asset, x.Amount), Num: true}, {Time: r.at(x.SeenAt)},
 			})
 		}

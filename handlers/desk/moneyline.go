@@ -30,6 +30,9 @@ var moneyEvents = map[string][2]string{
 	"written_off": {"stop", "What is left is given up"}, "assigned": {"person", "Somebody looks after it"}, "acknowledged": {"person", "It left twice; how much has to be said"},
 }
 
+// eventShown is how much of a note stands on the line.
+const eventShown = 600
+
 // moneyHistory tells events of payments, transfers and refunds.
 func (d *Desk) moneyHistory(r *request, events []rows.Event) (out []views.Event) {
 	for i, e := range events {
@@ -37,7 +40,7 @@ func (d *Desk) moneyHistory(r *request, events []rows.Event) (out []views.Event)
 		if !ok {
 			known = [2]string{"plain", capital(strings.ReplaceAll(e.Kind, "_", " "))}
 		}
-		v := views.Event{At: r.short(e.At), Kind: known[0], Title: note(known[1]), Detail: note(eventDetail(e.Person, e.Data))}
+		v := views.Event{At: r.short(e.At), Kind: known[0], Title: note(known[1]), Detail: show(eventDetail(e.Person, e.Data), eventShown, true)}
 		if i == 0 || !r.sameDay(events[i-1].At, e.At) {
 			v.Day = r.day(e.At)
 		}

@@ -39,6 +39,15 @@ func (d *Desk) railName(network string) string {
 	return network
 }
 
+// shortName is an address of a rail as people compare them: its begin and its end. The
+// whole stands among the details.
+func shortName(s string) string {
+	if strings.HasPrefix(s, "0x") && len(s) > 20 {
+		return s[:8] + "…" + s[len(s)-6:]
+	}
+	return cutText(s, nameShown)
+}
+
 // plainMoney is an amount in a sentence.
 func plainMoney(m *views.Money) string { return m.Value + " " + m.Code }
 

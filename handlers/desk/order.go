@@ -26,7 +26,7 @@ func (d *Desk) orderPage(r *request) error {
 		return err
 	}
 	state, at := orderState("created"), p.FirstAt
-	s := views.MoneySheet{Page: page, Crumb: views.Link{Text: "Money", URL: "/money"}, Title: line("Order of " + cutText(p.Payer, nameShown)), Amount: d.moneyOf(p.Network, p.Asset, p.Amount)}
+	s := views.MoneySheet{Page: page, Crumb: views.Link{Text: "Money", URL: "/money"}, Title: line("Order of " + shortName(p.Payer)), Amount: d.moneyOf(p.Network, p.Asset, p.Amount)}
 	if p.Order != nil {
 		state, at = orderState(p.Order.State), p.Order.CreatedAt
 		s.Facts = append(s.Facts, views.Fact{Name: "The payer's receipt", Value: line("open it"), URL: d.pay.ReceiptURL(p.Order)})
@@ -94,7 +94,7 @@ func (d *Desk) transferRow(r *request, t *rows.Transfer) []views.Cell {
 		final = "final"
 	}
 	return []views.Cell{
-		{Text: line(cutText(t.Tx, nameShown)), Sub: line("from " + cutText(t.Sender, nameShown)), URL: "/transfers/" + t.ID}, {Text: line(word), Sub: line(final)},
+		{Text: line(shortName(t.Tx)), Sub: line("from " + shortName(t.Sender)), URL: "/transfers/" + t.ID}, {Text: line(word), Sub: line(final)},
 		{Money: d.moneyOf(t.Network, t.Asset, t.Amount), Num: true}, {Time: r.at(t.SeenAt)},
 	}
 }

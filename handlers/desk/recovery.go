@@ -63,7 +63,7 @@ func (d *Desk) recoveryPage(r *request) error {
 	}
 	for i, e := range events {
 		known := moneyEvents[e.Kind]
-		x := views.Event{At: r.short(e.At), Kind: orElse(known[0], "plain"), Title: note(orElse(known[1], e.Kind)), Detail: note(eventDetail(e.Person, e.Data))}
+		x := views.Event{At: r.short(e.At), Kind: orElse(known[0], "plain"), Title: note(orElse(known[1], e.Kind)), Detail: show(eventDetail(e.Person, e.Data), eventShown, true)}
 		if i == 0 || !r.sameDay(events[i-1].At, e.At) {
 			x.Day = r.day(e.At)
 		}

@@ -60,7 +60,7 @@ func (d *Desk) refundPage(r *request) error {
 	}
 	show := func(x money.Atomic) *views.Money { return d.moneyOf(o.Network, o.Asset, x) }
 	s := views.MoneySheet{
-		Page: page, Crumb: views.Link{Text: "Refunds owed", URL: "/refunds"}, Title: line("To " + cutText(o.To(), nameShown)),
+		Page: page, Crumb: views.Link{Text: "Refunds owed", URL: "/refunds"}, Title: line("To " + shortName(o.To())),
 		Lead:  capital(reasonText(o.Reason)) + ". Open since " + r.at(o.OpenedAt).Text + ", for " + span(r.now.Sub(o.OpenedAt)) + ".",
 		State: refundState(o.State), Amount: show(o.Rest()),
 	}
@@ -147,6 +147,9 @@ func (d *Desk) payoutTable(r *request, o owed) views.Table {
 	return t
 }
 
+// leading are the acts that take a refund on its way; the others stand aside.
+var leading = map[string]bool{"approve": true, "send": true, "saw": true, "release": true}
+
 // refundActs are what fits the refund as it stands; the engine decides again when it is
 // done.
 func (d *Desk) refundActs(r *request, o owed) (acts []views.MoneyAct) {
@@ -154,7 +157,7 @@ func (d *Desk) refundActs(r *request, o owed) (acts []views.MoneyAct) {
 	action := "/refunds/" + url.PathEscape(o.ID) + "/confirm"
 	add := func(do, title, text, button string, inputs ...views.Input) {
 		acts = append(acts, views.MoneyAct{
-			Title: title, Text: text, Action: action, Button: button, Inputs: inputs, First: len(acts) == 0,
+			Title: title, Text: text, Action: action, Button: button, Inputs: inputs, First: leading[do],
 			Hidden: []views.Option{{Value: "do", Label: do}, {Value: "version", Label: whole(o.Version)}},
 		})
 	}
@@ -191,7 +194,7 @@ func (d *Desk) refundActs(r *request, o owed) (acts []views.MoneyAct) {
 	}
 	for _, p := range o.payouts {
 		if p.State == "confirmed" && p.MadeBy != me {
-			add("came-back", "It came back", "The payment of "+plainMoney(d.moneyOf(p.Network, p.Asset, p.Amount))+" is owed again then.", "Came back…",
+			add("came-back", "Payment "+whole(int64(p.Attempt))+" came back", "The payment of "+plainMoney(d.moneyOf(p.Network, p.Asset, p.Amount))+" is owed again then.", "Came back…",
 				views.Input{Label: "Reference of the return", Name: "tx", Type: "text", Needed: true}, amountInput)
 			acts[len(acts)-1].Hidden = append(acts[len(acts)-1].Hidden, views.Option{Value: "payout", Label: p.ID})
 		}

@@ -46,7 +46,7 @@ func (d *Desk) transferPage(r *request) error {
 		word.Kind = "unknown"
 	}
 	s := views.MoneySheet{
-		Page: page, Crumb: views.Link{Text: "Money", URL: "/money"}, Title: line("Money from " + cutText(t.Sender, nameShown)), State: &word,
+		Page: page, Crumb: views.Link{Text: "Money", URL: "/money"}, Title: line("Money from " + shortName(t.Sender)), State: &word,
 		Lead: "Known since " + r.at(t.SeenAt).Text + " from its " + map[string]string{"gateway": "gateway", "reconcile": "rail"}[t.KnownBy] + ".", Amount: d.moneyOf(t.Network, t.Asset, t.Amount),
 		Facts: []views.Fact{
 			{Name: "Rail", Value: line(d.railName(t.Network))}, {Name: "Reference", Value: line(t.Tx)}, {Name: "Position in it", Value: line(whole(int64(t.Position)))},
