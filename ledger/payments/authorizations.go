@@ -39,7 +39,8 @@ func Authorizations(ctx context.Context, r ledger.Reader, payment int64) (list [
 }
 
 // Offer stores an authorization under a payment. False when it stands under another. One
-// that was on the gateway's word alone becomes what its payer signed.
+// that was on the gateway's word alone becomes what its payer signed, and of several
+// signatures with one nonce the one that ends last counts.
 func Offer(ctx context.Context, tx *ledger.Tx, a Authorization, takenUp bool) (bool, error) {
 	var owner int64
 	err := tx.Get(ctx, &owner, `
@@ -61,7 +62,8 @@ func Offer(ctx context.Context, tx *ledger.Tx, a Authorization, takenUp bool) (b
 		return false, nil
 	}
 	if a.Signed {
-		_, err = tx.Exec(ctx, `UPDATE authorizations SET valid_before = $5, signed = true WHERE network = $1 AND asset = $2 AND payer = $3 AND nonce = $4 AND NOT signed`,
+		_, err = tx.Exec(ctx, `UPDATE authorizations SET valid_before = CASE WHEN signed THEN greatest(valid_before, $5) ELSE $5 END, signed = true
+			WHERE network = $1 AND asset = $2 AND payer = $3 AND nonce = $4 AND (NOT signed OR valid_before < $5) AND dead_why IS NULL`,
 			a.Network, a.Asset, a.Payer, a.Nonce, a.ValidBefore)
 		if err != nil {
 			return false, fmt.Errorf("couldn't store a signed authorization: %w", err)

@@ -46,6 +46,7 @@ type Row struct {
 	AttemptID     string      `db:"attempt_id"`
 	ClaimedAt     time.Time   `db:"claimed_at"`
 	PaidFirst     bool        `db:"paid_first"`
+	WorkDone      bool        `db:"work_done"` // by the broadcast of an earlier try, which follows the work
 	BroadcastAt   ledger.Time `db:"broadcast_at"`
 	BroadcastHash string      `db:"broadcast_hash"`
 	Tx            string      `db:"tx"`
@@ -73,7 +74,7 @@ type Answer struct {
 const claimed = `p.account_id, p.gateway, p.payment_id, p.payer, p.fingerprint, p.network, p.asset, p.amount, p.pay_to,
 	COALESCE(p.quote, '') AS quote, COALESCE(p.method, '') AS method, COALESCE(p.tool, '') AS tool, COALESCE(p.arguments, '') AS arguments, p.order_id`
 
-const columns = `p.id, ` + claimed + `, p.first_at, p.state, p.fence, COALESCE(p.attempt_id, '') AS attempt_id, p.claimed_at, p.paid_first,
+const columns = `p.id, ` + claimed + `, p.first_at, p.state, p.fence, COALESCE(p.attempt_id, '') AS attempt_id, p.claimed_at, p.paid_first, p.work_done,
 	p.broadcast_at, COALESCE(p.broadcast_hash, '') AS broadcast_hash, COALESCE(p.tx, '') AS tx, COALESCE(p.why, '') AS why, p.healed, p.ended_at,
 	COALESCE(p.response_status, 0) AS response_status, COALESCE(p.response_headers, '') AS response_headers, p.response_body,
 	COALESCE(p.response_size, 0) AS response_size, p.response_digest, COALESCE(p.pruned_from, '') AS pruned_from,
@@ -192,12 +193,13 @@ func one(ctx context.Context, r ledger.Reader, query string, args ...any) (*Row,
 }
 
 // TakeOver gives the payment to another try of its gateway: its fence rises, its age
-// starts again. What the try before recorded is kept only where the money has moved.
-func TakeOver(ctx context.Context, tx *ledger.Tx, id, fence int64, attemptID string, paid bool) error {
+// starts again. Its broadcast is kept only where the money has moved; done says that it
+// meant that the work was done, which is kept for ever.
+func TakeOver(ctx context.Context, tx *ledger.Tx, id, fence int64, attemptID string, paid, done bool) error {
 	return exactly(ctx, tx, "take a payment over", `
-		UPDATE payments SET state = 'in_flight', fence = $2, attempt_id = NULLIF($3, ''), claimed_at = clock_timestamp(), paid_first = $4, why = NULL,
+		UPDATE payments SET state = 'in_flight', fence = $2, attempt_id = NULLIF($3, ''), claimed_at = clock_timestamp(), paid_first = $4, work_done = work_done OR $5, why = NULL,
 			broadcast_at = CASE WHEN $4 THEN broadcast_at END, broadcast_hash = CASE WHEN $4 THEN broadcast_hash END
-		WHERE id = $1 AND fence < $2 AND state IN ('in_flight','unknown')`, id, fence, attemptID, paid)
+		WHERE id = $1 AND fence < $2 AND state IN ('in_flight','unknown')`, id, fence, attemptID, paid, done)
 }
 
 // Broadcast records that the payment is about to be sent.
@@ -282,7 +284,7 @@ func exactly(ctx context.Context, tx *ledger.Tx, what, query string, args ...any
 
 // ByOrder reads the payment whose order has, or will have, an id.
 func ByOrder(ctx context.Context, r ledger.Reader, order string) (*Row, error) {
-	if _, err := uuid.Parse(order); err != nil {
+	if len(order) != 36 || uuid.Validate(order) != nil { // PostgreSQL does not read all that the package does
 		return nil, nil
 	}
 	return one(ctx, r, `SELECT `+columns+` FROM payments p WHERE p.order_id = $1::uuid`, order)

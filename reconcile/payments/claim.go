@@ -194,7 +194,7 @@ func (f Facts) decide(c Caller) Decision {
 		return Decision{Row: "settled", Do: Replay, ShowOrder: true}
 	case f.State == Refused:
 		return Decision{Row: "refused", Do: Replay, ShowOrder: true}
-	case !old && f.State == InFlight && c.SameAttempt && f.Work == NoWork && !f.Broadcast:
+	case !old && f.State == InFlight && c.SameAttempt && (c.Brings == StoredOne || c.Brings == Nothing) && f.Work == NoWork && !f.Broadcast:
 		return Decision{Row: "same attempt", Do: Proceed, Paid: f.Order == Paid, Work: NoWork, ShowOrder: true}
 	case !old && f.State == InFlight:
 		return Decision{Row: "young", Do: Wait, Retry: retrySoon, ShowOrder: true}

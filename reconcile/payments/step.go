@@ -187,6 +187,11 @@ func (e *Engine) Work(ctx context.Context, in NewWork) (*effects.BeginAnswer, er
 		if p.State != string(InFlight) {
 			return p.refusal(CodeInFlight, "Nobody knows what became of the payment: no work is begun for it."), nil
 		}
+		if p.Work == nil && (p.WorkDone || p.sentAfterWork(e.policy().Gateway(p.Gateway))) {
+			r := p.refusal(CodeConflict, "The payment was sent, which here follows the work: it was done, and is not done again.")
+			r.Reason = ReasonRequest
+			return r, nil
+		}
 		return nil, nil
 	})
 	if err != nil {
@@ -253,9 +258,10 @@ func (e *Engine) run(ctx context.Context, p *Payment) (effects.Lease, error) {
 	})
 }
 
-// finishWork records what became of the work, where its outcome is still open.
+// finishWork records what became of the work, where its outcome is still open: also of one
+// that was not heard of in time, so that nobody is asked about it.
 func (e *Engine) finishWork(ctx context.Context, p *Payment, outcome string) error {
-	if p.Work == nil || p.Work.State != "in_flight" {
+	if p.Work == nil || p.Work.State != "in_flight" && p.Work.State != "interrupted" {
 		return nil
 	}
 	answers, err := e.effects.Apply(ctx, []effects.Op{{Finish: &effects.Finish{

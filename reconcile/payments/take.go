@@ -122,7 +122,7 @@ func (p *Payment) stores(a asked, c Caller) bool {
 		return false
 	}
 	stored := p.known(a.auth)
-	return stored == nil || a.auth.Signed && !stored.Signed
+	return stored == nil || a.auth.Signed && stored.DeadWhy == "" && (!stored.Signed || stored.ValidBefore < a.auth.ValidBefore)
 }
 
 // take decides about a payment whose row, or whose absence, it holds.
@@ -164,7 +164,7 @@ func (e *Engine) take(ctx context.Context, tx *ledger.Tx, a asked) (*Answer, err
 				return nil, err
 			}
 		}
-		if err := payments.TakeOver(ctx, tx, p.ID, fence, a.attempt, d.Paid); err != nil {
+		if err := payments.TakeOver(ctx, tx, p.ID, fence, a.attempt, d.Paid, p.sentAfterWork(e.policy().Gateway(p.Gateway))); err != nil {
 			return nil, err
 		}
 	}

@@ -138,6 +138,9 @@ func (r *rail) say(nonce string, s payments.Sight) {
 	r.sights[nonce] = s
 }
 
+// say lets the rail say what became of an authorization.
+func (w *world) say(authorization int, s payments.Sight) { w.rail.say(nonce(authorization), s) }
+
 func (w *world) get(dest any, query string, args ...any) {
 	w.t.Helper()
 	if err := w.db.Get(w.t.Context(), dest, query, args...); err != nil {
