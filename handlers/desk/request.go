@@ -28,6 +28,7 @@ var (
 	auditor           = audience{"auditor", "admin"}
 	admin             = audience{"admin"}
 	tester            = audience{"operator", "admin"}
+	finance           = audience{"finance", "admin"}
 )
 
 // request is one request of one person.
