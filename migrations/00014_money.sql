@@ -161,6 +161,9 @@ CREATE TABLE recovery_events (
 CREATE INDEX recovery_events_of ON recovery_events (recovery_id, id);
 COMMENT ON TABLE recovery_events IS 'Everything that happened to recoveries, in the transaction that changed them. Append-only.';
 
+DROP INDEX transfers_unmatched;
+CREATE INDEX transfers_unplaced ON transfers (seen_at, id) WHERE class IN ('unmatched','under') AND reverted_at IS NULL;
+CREATE INDEX transfers_by_asset ON transfers (network, asset);
 CREATE INDEX postings_of_refund ON postings (refund_id) WHERE refund_id IS NOT NULL;
 CREATE INDEX postings_by_time ON postings (at, id);
 CREATE INDEX payment_events_by_time ON payment_events (at, id);

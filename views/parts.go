@@ -33,3 +33,11 @@ func plain(t Text) string {
 	}
 	return b.String()
 }
+
+// label is the heading of a column, for rows that stand without one on a phone.
+func label(head []Cell, i int) string {
+	if i == 0 || i >= len(head) {
+		return ""
+	}
+	return plain(head[i].Text)
+}

@@ -17,16 +17,26 @@ import (
 const pagePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; font-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// Render answers with a page. It is written whole or not at all.
+// Render answers with a page. It is written whole or not at all. A person's page is for
+// that person, also after they signed out and went back.
 func Render(c echo.Context, status int, page templ.Component) error {
+	return render(c, status, "no-store", page)
+}
+
+// RenderPrivate is Render for a page that anybody with its address may read, and that no
+// cache between may keep.
+func RenderPrivate(c echo.Context, status int, page templ.Component) error {
+	return render(c, status, "private, no-store", page)
+}
+
+func render(c echo.Context, status int, caching string, page templ.Component) error {
 	var buf bytes.Buffer
 	if err := page.Render(c.Request().Context(), &buf); err != nil {
 		return err
 	}
 	h := c.Response().Header()
 	h.Set("Content-Security-Policy", pagePolicy)
-	// A person's page is for that person, also after they signed out and went back.
-	h.Set("Cache-Control", "no-store")
+	h.Set("Cache-Control", caching)
 	return c.HTMLBlob(status, buf.Bytes())
 }
 

@@ -71,7 +71,9 @@ func (f *HTTPFacilitator) ask(ctx context.Context, path string, p x402.Payload, 
 	if c == nil {
 		c = http.DefaultClient
 	}
-	resp, err := c.Do(req)
+	direct := *c // a redirect could carry the payment, or our credentials, elsewhere
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := direct.Do(req)
 	if err != nil {
 		return 0, err
 	}

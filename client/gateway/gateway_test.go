@@ -120,6 +120,27 @@ func TestBC029_TwoIDsAreTwoPurchases(t *testing.T) {
 	}
 }
 
+// The same thing is sold to two payers at once, and to one again while nobody knows what
+// became of its first purchase: none waits for the other.
+func TestBC029_EqualPurchasesAtOnceAreTwo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.work.before = func() {
+		w.work.before = nil
+		r := buy("pay_21_0123456789abc", 21)
+		r.payer = bob
+		w.send(r).is(t, 201, "settled")
+	}
+	w.send(buy("pay_20_0123456789abc", 20)).is(t, 201, "settled")
+	w.work.status = 504
+	w.send(buy("pay_22_0123456789abc", 22)).is(t, 409, client.CodePaymentInFlight)
+	w.work.status = 201
+	w.send(buy("pay_23_0123456789abc", 23)).is(t, 201, "settled")
+	if w.rail.movements() != 3 || w.work.times() != 4 {
+		t.Errorf("%d paid, %d done", w.rail.movements(), w.work.times())
+	}
+}
+
 // BC-013: while a quote is being paid under one id, another one for it is refused and given
 // the first; nothing is stored under the second.
 func TestBC013_AQuoteIsPaidUnderOneID(t *testing.T) {

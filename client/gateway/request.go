@@ -30,7 +30,6 @@ type try struct {
 	claim    client.PaymentRequest
 	verified bool
 	readID   string // of a cacheable read that is charged
-	offer    string // the value of x402.RequiredHeader
 
 	orderID, receipt string
 }

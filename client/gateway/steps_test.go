@@ -49,6 +49,9 @@ func TestEachStepMayFailOnce(t *testing.T) {
 	for name, on := range steps {
 		for _, kind := range []string{"did_not_happen", "happened"} {
 			for _, settles := range []string{"shop", "bank"} {
+				if settles == "bank" && kind == "did_not_happen" { // the order differs, the asking again does not
+					continue
+				}
 				t.Run(name+" "+kind+" "+settles, func(t *testing.T) {
 					t.Parallel()
 					w := newWorld(t)

@@ -101,12 +101,12 @@ func (t *try) perform(ctx context.Context) (resp *client.Response, outcome strin
 	}()
 	resp = w.response()
 	switch {
-	case ctx.Err() != nil || resp.Status >= 500:
+	case resp.Status < 400: // its word that it was done, however late
+		return resp, client.OutcomeTaken
+	case resp.Status >= 500 || ctx.Err() != nil:
 		return resp, client.OutcomeUnknown
-	case resp.Status >= 400:
-		return resp, client.OutcomeFailed
 	}
-	return resp, client.OutcomeTaken
+	return resp, client.OutcomeFailed
 }
 
 // readAgain answers a cacheable read that the same payer paid for moments ago; nil where it

@@ -201,7 +201,10 @@ func (r *rail) Settle(ctx context.Context, p x402.Payload, _ x402.Requirements) 
 	return x402.Settlement{Success: true, Transaction: land(), Network: network}, nil
 }
 
-func (r *rail) Signer(rows.Claimed, payments.Offered) (string, bool, error) { return "", false, nil }
+// Signer believes that who pays signed.
+func (r *rail) Signer(c rows.Claimed, _ payments.Offered) (string, bool, error) {
+	return c.Payer, true, nil
+}
 
 func (r *rail) Authorization(_ context.Context, q payments.Question) payments.Sight {
 	r.mu.Lock()
@@ -315,7 +318,7 @@ func (w *world) send(in request) reply {
 		req.Header.Set(x402.QuoteHeader, in.quote)
 	}
 	if in.nonce > 0 {
-		raw, err := json.Marshal(x402.Exact{Authorization: x402.Authorization{
+		raw, err := json.Marshal(x402.Exact{Signature: "0x" + strings.Repeat("11", 65), Authorization: x402.Authorization{
 			From: in.payer, To: payee, Value: price.Amount, ValidAfter: "0", ValidBefore: "4102444800", Nonce: nonce(in.nonce),
 		}})
 		must(w.t, err)

@@ -9,6 +9,8 @@ import (
 
 	"quittance/handlers/api"
 	"quittance/handlers/desk"
+	"quittance/handlers/metrics"
+	"quittance/handlers/public"
 	"quittance/ledger"
 	"quittance/ledger/jobs"
 	"quittance/reconcile/access"
@@ -18,6 +20,8 @@ import (
 	"quittance/reconcile/payments"
 	"quittance/reconcile/payments/evmrail"
 	"quittance/reconcile/policy"
+	"quittance/reconcile/recoveries"
+	"quittance/reconcile/refunds"
 	"quittance/reconcile/seal"
 	"quittance/reconcile/wake"
 	"quittance/web"
@@ -70,17 +74,21 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 	if err != nil {
 		return application{}, err
 	}
+	metrics.Register(router, metrics.Options{DB: db, Access: who, Log: log})
+	public.Register(router, public.Options{Payments: pay, Policy: engine.Policy, Log: log})
 	many := bulk.New(db, engine)
 	work, err := jobs.New(db, log, many.Funcs())
 	if err != nil {
 		return application{}, err
 	}
 	many.Use(work)
+	owed := refunds.New(refunds.Options{DB: db, Policy: engine.Policy, Networks: evmrail.Networks(engine.Policy, time.Now), Log: log})
 	desk.Register(router, desk.Options{
-		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Wake: waker, Sealer: sealer, Log: log, PublicURL: c.PublicURL, Version: version(),
+		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Wake: waker, Sealer: sealer, Payments: pay, Refunds: owed, Recoveries: recoveries.New(db),
+		Log: log, PublicURL: c.PublicURL, Version: version(),
 	})
 	return application{handler: router, loops: []func(context.Context){
-		engine.Loops, waker.Run, pay.Run, sealer.Run,
+		engine.Loops, waker.Run, pay.Run, owed.Run, sealer.Run,
 		func(ctx context.Context) {
 			if err := work.Run(ctx); err != nil && ctx.Err() == nil {
 				log.Error("jobs are not done on this server", "error", err)

@@ -77,6 +77,13 @@ func (b *till) agents(t *testing.T, p *process, agents, n int, name string) (wai
 				order := fmt.Sprintf("%s-%d-%d", name, a, i)
 				if !again("pay "+order, func() error {
 					_, err := run.Do(ctx, "send_payment", map[string]string{"invoice": order}, b.pay(order))
+					if errors.Is(err, client.ErrLeaseLost) { // the database was away for longer than a lease
+						next, reopen := c.Open(ctx, fmt.Sprintf("%s-%d", name, a), client.RunOptions{Agent: "ap-bot"})
+						if reopen != nil {
+							return reopen
+						}
+						run = next
+					}
 					return err
 				}) {
 					return

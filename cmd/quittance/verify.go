@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"net/url"
 
+	"quittance/ledger"
+	"quittance/ledger/books"
+	store "quittance/ledger/seal"
 	"quittance/reconcile/seal"
 )
 
@@ -45,7 +48,7 @@ func (c *verifyCmd) Run(ctx context.Context, env environment, out output) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	report, err := seal.Verify(ctx, db, !c.LookOnly, seal.Checks(db, anchor)...)
+	report, err := seal.Verify(ctx, db, !c.LookOnly, append(seal.Checks(db, anchor), moneyCheck(db))...)
 	if err != nil {
 		return err
 	}
@@ -59,9 +62,27 @@ func (c *verifyCmd) Run(ctx context.Context, env environment, out output) (err e
 		printReport(out, report)
 	}
 	if !report.OK {
-		return &uncleanError{"the record is damaged"}
+		return &uncleanError{"the record is damaged, or the money does not add up"}
 	}
 	return nil
+}
+
+// moneyCheck holds what was received to where it stands.
+func moneyCheck(db *ledger.DB) seal.Check {
+	return seal.Check{
+		Name: "money", About: "what was received stands somewhere, in the tables and in the double entries", Beside: true,
+		Run: func(ctx context.Context, found func(store.Damage) error) (int64, error) {
+			lines, err := books.Equation(ctx, db)
+			if err != nil {
+				return 0, err
+			}
+			wrong, err := books.Check(ctx, db)
+			for _, what := range wrong {
+				err = errors.Join(err, found(store.Damage{What: what}))
+			}
+			return int64(len(lines)), err
+		},
+	}
 }
 
 func printReport(out output, r seal.Report) {

@@ -9,9 +9,11 @@ import (
 	"net/textproto"
 	"net/url"
 	"strings"
+	"time"
 
 	"quittance/reconcile/access"
 	"quittance/reconcile/effects"
+	"quittance/reconcile/payments"
 )
 
 // changes does each thing that a route can change, once and successfully. It is called
@@ -128,6 +130,25 @@ func (w *world) changes() map[string]func() answer {
 			post(ada, path, path+"/order", url.Values{"name": {"n"}, "verdict": {"stop"}, "note": {"seen"}})
 			return post(ada, path, path+"/undo", url.Values{"note": {"wrong"}})
 		},
+		"/refunds/:id/act": func() answer {
+			m := w.unplaced()
+			m, err := w.pay.GiveBack(w.t.Context(), payments.ByHand{By: access.MadeBy{Person: &access.Person{ID: w.petra.ID, Name: "Petra Lind"}}, Transfer: m.Transfer.ID, Note: "not ours"})
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			return ada.step("/refunds/"+m.Refund.ID, url.Values{"do": {"hold"}}, "who is it?")
+		},
+		"/recoveries/:id/act": func() answer {
+			w.contradicted("run-change-recovery", pay("Change", "recovery", "20.00", "USD"))
+			var id string
+			if err := w.db.Get(w.t.Context(), &id, `SELECT id::text FROM recoveries WHERE state = 'suspected' LIMIT 1`); err != nil {
+				w.t.Fatal(err)
+			}
+			return ada.step("/recoveries/"+id, url.Values{"do": {"assign"}}, "")
+		},
+		"/transfers/:id/act": func() answer {
+			return ada.step("/transfers/"+w.unplaced().Transfer.ID, url.Values{"do": {"give-back"}}, "not ours")
+		},
 		"/health/gap/acknowledge": func() answer {
 			gap()
 			return post(ada, "/health", "/health/gap/acknowledge", url.Values{"note": {"restored"}})
@@ -164,6 +185,18 @@ func (w *world) changes() map[string]func() answer {
 		},
 		"/you/zone": func() answer { return post(ada, "/you", "/you/zone", url.Values{"zone": {"Europe/Lisbon"}}) },
 	}
+}
+
+// unplaced is money that came in, of nobody's order.
+func (w *world) unplaced() *payments.Moved {
+	w.t.Helper()
+	m, err := w.pay.Post(w.t.Context(), payments.Incoming{
+		Account: w.account, Network: "bank:main", Tx: fmt.Sprint("in-", time.Now().UnixNano()), Asset: "usd", From: "somebody", To: "us", Amount: "100", Final: true,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return m
 }
 
 // delivered is the id of a delivery that went out for some run.

@@ -18,6 +18,9 @@ import (
 	"quittance/reconcile/bulk"
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
+	"quittance/reconcile/payments"
+	"quittance/reconcile/recoveries"
+	"quittance/reconcile/refunds"
 	"quittance/reconcile/seal"
 	"quittance/reconcile/wake"
 	"quittance/web"
@@ -32,7 +35,11 @@ type Options struct {
 	Bulk   *bulk.Service
 	Wake   *wake.Service
 	Sealer *seal.Sealer // nil: the page says nothing of the sealed record
-	Log    *slog.Logger
+	// Payments, Refunds and Recoveries are what finance looks at.
+	Payments   *payments.Engine
+	Refunds    *refunds.Engine
+	Recoveries *recoveries.Engine
+	Log        *slog.Logger
 	// PublicURL is where people reach the pages; https makes the cookie secure.
 	PublicURL string
 	Version   string
@@ -40,25 +47,29 @@ type Options struct {
 
 // Desk holds what the handlers share. Safe for concurrent use.
 type Desk struct {
-	engine  *effects.Engine
-	access  *access.Service
-	db      *ledger.DB
-	hub     *notify.Hub
-	bulk    *bulk.Service
-	wake    *wake.Service
-	sealer  *seal.Sealer
-	log     *slog.Logger
-	cookie  web.SessionCookie
-	public  string
-	version string
-	began   time.Time
-	names   names
+	engine   *effects.Engine
+	access   *access.Service
+	db       *ledger.DB
+	hub      *notify.Hub
+	bulk     *bulk.Service
+	wake     *wake.Service
+	sealer   *seal.Sealer
+	pay      *payments.Engine
+	refund   *refunds.Engine
+	recovery *recoveries.Engine
+	log      *slog.Logger
+	cookie   web.SessionCookie
+	public   string
+	version  string
+	began    time.Time
+	names    names
 }
 
 // Register puts every page on e.
 func Register(e *echo.Echo, o Options) *Desk {
 	d := &Desk{
-		engine: o.Engine, access: o.Access, db: o.DB, hub: o.Hub, bulk: o.Bulk, wake: o.Wake, sealer: o.Sealer, log: o.Log,
+		engine: o.Engine, access: o.Access, db: o.DB, hub: o.Hub, bulk: o.Bulk, wake: o.Wake, sealer: o.Sealer, pay: o.Payments, refund: o.Refunds,
+		recovery: o.Recoveries, log: o.Log,
 		cookie: web.SessionCookie{Secure: strings.HasPrefix(o.PublicURL, "https://")},
 		public: strings.TrimRight(o.PublicURL, "/"), version: o.Version, began: time.Now(),
 	}

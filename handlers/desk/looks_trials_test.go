@@ -158,10 +158,14 @@ func TestBC077_TwoRecordsAreShownAsADouble(t *testing.T) {
 	w.looked(id, 1)
 	page = v.get("/effects/" + id)
 	says(t, page, "Contradiction", "Possible double", "ch_1: 145.00 USD", "ch_2: 145.00 USD", "Yes, claim it back", "2 records fit this one call: a possible double")
+	page = v.get("/recoveries")
+	says(t, page, "wire", "Suspected", "145.00 USD")
+	page = v.get("/effects/" + id)
 	form = url.Values{"form": {page.token(t, "/effects/"+id+"/acknowledge")}, "version": {fmt.Sprint(w.effect(id).Version)}, "note": {"ch_1 is to be claimed back"}, "recovery": {"yes"}}
 	if a := v.send("/effects/"+id+"/acknowledge", form); a.status != http.StatusSeeOther || w.effect(id).Contradictions[0].Recovery != "yes" {
 		t.Errorf("claiming it back: %d %s", a.status, a.text())
 	}
+	says(t, v.get("/recoveries"), "Left twice", "145.00 USD")
 }
 
 func TestBC079_FoundNotFinalIsNoVerdict(t *testing.T) {

@@ -56,6 +56,10 @@ func (d *Desk) page(r *request, title, here string) (views.Page, error) {
 	if slices.ContainsFunc(d.engine.Policy().Tools(), (*policy.Tool).Observe) {
 		p.Nav = append(p.Nav, views.NavItem{Label: "Observed", URL: "/observe", Icon: "search"})
 	}
+	if d.refund != nil && (r.may(finance) || len(d.engine.Policy().Rails()) > 0) {
+		p.Nav = append(p.Nav, views.NavItem{Label: "Refunds", URL: "/refunds", Icon: "refunds"}, views.NavItem{Label: "Recoveries", URL: "/recoveries", Icon: "recoveries"},
+			views.NavItem{Label: "Money", URL: "/money", Icon: "money"})
+	}
 	if len(d.engine.Policy().Webhooks()) > 0 {
 		p.Nav = append(p.Nav, views.NavItem{Label: "Deliveries", URL: "/deliveries", Icon: "runs"})
 	}
@@ -142,6 +146,7 @@ var notices = map[string]views.Notice{
 	"asked":        {Kind: "ok", Text: "The downstream is being asked. What it says shows here."},
 	"asking":       {Kind: "ok", Text: "The downstream is being asked already, or its turn comes in a moment: nobody is asked twice at once."},
 	"changed":      {Kind: "ok", Text: "Changed."},
+	"recorded":     {Kind: "ok", Text: "Recorded."},
 	"replayed":     {Kind: "ok", Text: "It is sent again now, under the same id."},
 }
 

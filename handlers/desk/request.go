@@ -28,6 +28,7 @@ var (
 	auditor           = audience{"auditor", "admin"}
 	admin             = audience{"admin"}
 	tester            = audience{"operator", "admin"}
+	finance           = audience{"finance", "admin"}
 )
 
 // request is one request of one person.
@@ -148,8 +149,10 @@ func (d *Desk) signInFirst(r *request, over *access.Session) error {
 	back := r.Request().URL.RequestURI()
 	if r.Request().Method == http.MethodPost {
 		back = "/"
-		if id := r.Param("id"); strings.HasPrefix(r.Path(), "/effects/:id") {
-			back = "/effects/" + url.PathEscape(id)
+		for _, path := range []string{"/effects/", "/refunds/", "/recoveries/", "/transfers/"} {
+			if id := r.Param("id"); strings.HasPrefix(r.Path(), path+":id") {
+				back = path + url.PathEscape(id)
+			}
 		}
 		if over != nil && r.route.keep != nil && over.CheckForm(r.form.Text("form")) == nil {
 			r.session = over
@@ -218,8 +221,10 @@ func (d *Desk) audit(r *request, why string) {
 	if r.session != nil {
 		row.Person, row.Actor = r.session.Person.ID, r.session.Person.Name
 	}
-	if id := r.Param("id"); id != "" && strings.HasPrefix(r.Path(), "/effects/:id") && len(id) <= 64 {
-		row.Subject = "effect:" + id
+	for path, subject := range map[string]string{"/effects/": "effect:", "/refunds/": "refund:", "/recoveries/": "recovery:", "/transfers/": "transfer:"} {
+		if id := r.Param("id"); id != "" && strings.HasPrefix(r.Path(), path+":id") && len(id) <= 64 {
+			row.Subject = subject + id
+		}
 	}
 	if err := d.access.Record(context.WithoutCancel(r.ctx()), row); err != nil {
 		d.log.Error("couldn't write the audit trail", "route", r.Path(), "error", err)

@@ -61,6 +61,23 @@ var routes = []route{
 	{method: http.MethodPost, path: "/tools/lookup", who: tester, handle: (*Desk).tryLookup, action: "lookup.test"},
 	{method: http.MethodGet, path: "/events", who: reader, handle: (*Desk).events, stream: true},
 
+	// Money owed in both directions.
+	{method: http.MethodGet, path: "/refunds", who: reader, handle: (*Desk).refunds},
+	{method: http.MethodGet, path: "/refunds.csv", who: reader, handle: (*Desk).refundsCSV, stream: true},
+	{method: http.MethodGet, path: "/refunds/:id", who: reader, handle: (*Desk).refundPage},
+	{method: http.MethodGet, path: "/refunds/:id/confirm", who: finance, handle: (*Desk).refundConfirm},
+	{method: http.MethodPost, path: "/refunds/:id/act", who: finance, handle: (*Desk).refundDo, action: "refund.act", used: (*Desk).backToRefund},
+	{method: http.MethodGet, path: "/recoveries", who: reader, handle: (*Desk).recoveries},
+	{method: http.MethodGet, path: "/recoveries/:id", who: reader, handle: (*Desk).recoveryPage},
+	{method: http.MethodGet, path: "/recoveries/:id/confirm", who: finance, handle: (*Desk).recoveryConfirm},
+	{method: http.MethodPost, path: "/recoveries/:id/act", who: finance, handle: (*Desk).recoveryDo, action: "recovery.act", used: (*Desk).backToRecovery},
+	{method: http.MethodGet, path: "/money", who: reader, handle: (*Desk).money},
+	{method: http.MethodGet, path: "/journal.csv", who: reader, handle: (*Desk).journalCSV, stream: true},
+	{method: http.MethodGet, path: "/orders/:id", who: reader, handle: (*Desk).orderPage},
+	{method: http.MethodGet, path: "/transfers/:id", who: reader, handle: (*Desk).transferPage},
+	{method: http.MethodGet, path: "/transfers/:id/confirm", who: finance, handle: (*Desk).transferConfirm},
+	{method: http.MethodPost, path: "/transfers/:id/act", who: finance, handle: (*Desk).transferDo, action: "transfer.act", used: (*Desk).backToTransfer},
+
 	// What endpoints are told.
 	{method: http.MethodGet, path: "/deliveries", who: reader, handle: (*Desk).deliveries},
 	{method: http.MethodGet, path: "/deliveries/:delivery", who: reader, handle: (*Desk).delivery},

@@ -28,8 +28,11 @@ import (
 	"quittance/reconcile/effects"
 	"quittance/reconcile/lookup/simulator"
 	"quittance/reconcile/notify"
+	"quittance/reconcile/payments"
 	"quittance/reconcile/policy"
 	"quittance/reconcile/policy/read"
+	"quittance/reconcile/recoveries"
+	"quittance/reconcile/refunds"
 	"quittance/reconcile/seal"
 	"quittance/reconcile/wake"
 	"quittance/web"
@@ -62,6 +65,8 @@ type world struct {
 	access  *access.Service
 	hub     *notify.Hub
 	sealer  *seal.Sealer
+	pay     *payments.Engine
+	refund  *refunds.Engine
 	url     string
 	account int64
 	petra   effects.Person // operator
@@ -123,7 +128,14 @@ func newWorldWith(t testing.TB, source string) *world {
 		t.Fatal(err)
 	}
 	many.Use(work)
-	desk.Register(e, desk.Options{Engine: w.engine, Access: w.access, DB: w.db, Hub: w.hub, Bulk: many, Wake: waker, Sealer: w.sealer, Log: log, Version: "test"})
+	if w.pay, err = payments.New(t.Context(), payments.Options{DB: w.db, Effects: w.engine, Policy: w.engine.Policy, Log: log}); err != nil {
+		t.Fatal(err)
+	}
+	w.refund = refunds.New(refunds.Options{DB: w.db, Policy: w.engine.Policy, Log: log})
+	desk.Register(e, desk.Options{
+		Engine: w.engine, Access: w.access, DB: w.db, Hub: w.hub, Bulk: many, Wake: waker, Sealer: w.sealer, Payments: w.pay, Refunds: w.refund,
+		Recoveries: recoveries.New(w.db), Log: log, Version: "test",
+	})
 	s := httptest.NewServer(e)
 	t.Cleanup(s.Close)
 	w.url = s.URL

@@ -77,6 +77,19 @@ func History(ctx context.Context, r ledger.Reader, payment int64, order string, 
 	return list, nil
 }
 
+// HistoryOfTransfer is what happened to a transfer and to what is owed for it, first to
+// last.
+func HistoryOfTransfer(ctx context.Context, r ledger.Reader, transfer string, limit int) (list []Event, err error) {
+	err = r.Select(ctx, &list, `
+		SELECT e.id, e.at, COALESCE(e.payment, 0) AS payment, e.transfer_id, COALESCE(e.refund_id::text, '') AS refund_id,
+			e.kind, e.alert, COALESCE(p.name, '') AS person, COALESCE(e.person_id, 0) AS person_id, e.data
+		FROM payment_events e LEFT JOIN people p ON p.id = e.person_id WHERE e.transfer_id = $1::uuid ORDER BY e.id LIMIT $2`, transfer, limit)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read a history: %w", err)
+	}
+	return list, nil
+}
+
 // Posting is one side of a double entry.
 type Posting struct {
 	Account string

@@ -97,3 +97,9 @@ func Expired(ctx context.Context, r ledger.Reader, limit int) (list []int64, err
 func Postpone(ctx context.Context, tx *ledger.Tx, id string, by time.Duration) error {
 	return exactly(ctx, tx, "put an order's end off", `UPDATE orders SET expires_at = clock_timestamp() + $2 * interval '1 microsecond' WHERE id = $1::uuid`, id, by.Microseconds())
 }
+
+// NewReceipt gives an order's receipt its next number: the token of the one before names
+// nothing any more.
+func NewReceipt(ctx context.Context, tx *ledger.Tx, id string, number int, hash []byte) error {
+	return exactly(ctx, tx, "renew a receipt", `UPDATE orders SET receipt_number = $2, receipt_hash = $3 WHERE id = $1::uuid AND receipt_number = $2 - 1`, id, number, hash)
+}

@@ -130,3 +130,13 @@ func TakeNotFinal(ctx context.Context, db *ledger.DB, network string, pause time
 	}
 	return list, rows.Err()
 }
+
+// Unplaced are transfers that a person has to place: without an order, or held since they
+// are less than is asked; first to last, at most limit.
+func Unplaced(ctx context.Context, r ledger.Reader, limit int) (list []Transfer, err error) {
+	err = r.Select(ctx, &list, `SELECT `+transferColumns+` FROM transfers t WHERE t.class IN ('unmatched','under') AND t.reverted_at IS NULL ORDER BY t.seen_at, t.id LIMIT $1`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't list transfers: %w", err)
+	}
+	return list, nil
+}

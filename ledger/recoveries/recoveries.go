@@ -13,6 +13,7 @@ import (
 
 	"quittance/ledger"
 	"quittance/ledger/money"
+	"quittance/ledger/where"
 )
 
 // Recovery is one claim, from the suspicion on.
@@ -161,6 +162,89 @@ func History(ctx context.Context, r ledger.Reader, id string) (list []Event, err
 		WHERE e.recovery_id = $1::uuid ORDER BY e.id`, id)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read a recovery's history: %w", err)
+	}
+	return list, nil
+}
+
+// Filter narrows the list; zero values filter nothing.
+type Filter struct {
+	State    string // a state, or "open", or "" for all
+	Owner    int64
+	Currency string
+	From, To time.Time // of opening; To is not included
+	After    *Place
+	Limit    int
+}
+
+// Place is where a page ended.
+type Place struct {
+	At time.Time
+	ID string
+}
+
+func (f *Filter) conds(c *where.Conds) {
+	switch f.State {
+	case "":
+	case "open":
+		c.Add("v.state IN ('suspected','confirmed','claimed')")
+	default:
+		c.Add("v.state = ?", f.State)
+	}
+	if f.Owner != 0 {
+		c.Add("v.owner_id = ?", f.Owner)
+	}
+	if f.Currency != "" {
+		c.Add("v.currency = ?", f.Currency)
+	}
+	if !f.From.IsZero() {
+		c.Add("v.opened_at >= ?", f.From)
+	}
+	if !f.To.IsZero() {
+		c.Add("v.opened_at < ?", f.To)
+	}
+}
+
+// Page reads one page, what was opened first in front.
+func Page(ctx context.Context, r ledger.Reader, f Filter) (list []Recovery, err error) {
+	var c where.Conds
+	f.conds(&c)
+	if f.After != nil {
+		c.Add("(v.opened_at, v.id) > (?, ?::uuid)", f.After.At, f.After.ID)
+	}
+	limit := c.Arg(f.Limit)
+	err = r.Select(ctx, &list, `SELECT `+columns+` FROM (SELECT * FROM recoveries v WHERE `+c.String()+` ORDER BY v.opened_at, v.id LIMIT `+limit+`) v`+joins+`
+		ORDER BY v.opened_at, v.id`, c.Args()...)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't list recoveries: %w", err)
+	}
+	return list, nil
+}
+
+// Sum is what is to come back of one currency in one bucket of ages; of those whose amount
+// nobody has said the currency is "".
+type Sum struct {
+	Currency string       `db:"currency"`
+	Decimals int          `db:"decimals"`
+	Bucket   int          `db:"bucket"`
+	Count    int64        `db:"count"`
+	Open     money.Atomic `db:"open"`
+}
+
+// Sums adds up what the filter matches, by currency and age; see refunds.Sums.
+func Sums(ctx context.Context, r ledger.Reader, f Filter, bounds [4]time.Time) (list []Sum, err error) {
+	var c where.Conds
+	f.conds(&c)
+	bucket := "CASE"
+	for i, b := range bounds {
+		bucket += fmt.Sprintf(" WHEN v.opened_at >= %s THEN %d", c.Arg(b), i)
+	}
+	bucket += " ELSE 4 END"
+	err = r.Select(ctx, &list, `
+		SELECT CASE WHEN v.amount IS NULL THEN '' ELSE v.currency END AS currency, COALESCE(max(CASE WHEN v.amount IS NOT NULL THEN v.decimals END), 0) AS decimals,
+			`+bucket+` AS bucket, count(*) AS count, COALESCE(sum(v.amount - v.recovered), 0) AS open
+		FROM recoveries v WHERE `+c.String()+` GROUP BY 1, v.decimals, 3 ORDER BY 1, 3`, c.Args()...)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't add recoveries up: %w", err)
 	}
 	return list, nil
 }

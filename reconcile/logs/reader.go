@@ -102,7 +102,9 @@ func (r *Reader) read(ctx context.Context, cutOff bool) (report effects.LogRepor
 	for moved := 0; ; {
 		rotated, err := r.reach(ctx)
 		if r.before != nil && (err == nil || errors.Is(err, logfile.ErrGone)) {
-			err = errors.Join(err, r.rest(ctx, r.before, &report, cutOff))
+			if failed := r.rest(ctx, r.before, &report, cutOff); failed != nil {
+				err = failed
+			}
 		}
 		if err == nil {
 			err = r.rest(ctx, &r.stretch, &report, cutOff || rotated)

@@ -8,7 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"quittance/ledger"
+	"quittance/ledger/audit"
 	"quittance/ledger/payments"
+	"quittance/reconcile/access"
 )
 
 // receiptToken is the secret name of an order's receipt: 132 bits that nobody can make
@@ -60,4 +63,51 @@ func (e *Engine) PaymentOfOrder(ctx context.Context, account int64, order string
 		return nil, &Refusal{Code: CodeNotFound, Detail: "There is no such order."}
 	}
 	return load(ctx, e.db, row)
+}
+
+// Revoke is a receipt's address that must not open it any more.
+type Revoke struct {
+	By    access.MadeBy
+	Order string
+	Note  string
+}
+
+// RevokeReceipt makes a receipt unreachable at its address, for ever, and gives it a new
+// one.
+func (e *Engine) RevokeReceipt(ctx context.Context, in Revoke) (url string, err error) {
+	if in.By.Person == nil || strings.TrimSpace(in.Note) == "" {
+		return "", notNow("Say why, in a note.")
+	}
+	row, err := payments.ByOrder(ctx, e.db, in.Order)
+	if err != nil {
+		return "", err
+	}
+	if row == nil {
+		return "", &Refusal{Code: CodeNotFound, Detail: "There is no such order."}
+	}
+	err = e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+		if _, err := payments.Lock(ctx, tx, row.ID); err != nil {
+			return err
+		}
+		o, err := payments.OrderOf(ctx, tx, row.ID)
+		if err != nil {
+			return err
+		}
+		if o == nil {
+			return notNow("It has no receipt yet.")
+		}
+		o.Receipt++
+		hash := sha256.Sum256([]byte(e.receiptToken(o.ID, o.Receipt)))
+		if err := payments.NewReceipt(ctx, tx, o.ID, o.Receipt, hash[:]); err != nil {
+			return err
+		}
+		if err := payments.Record(ctx, tx, payments.Event{Payment: row.ID, Kind: "receipt_revoked", PersonID: in.By.Person.ID}, map[string]any{"note": in.Note, "number": o.Receipt}); err != nil {
+			return err
+		}
+		url = e.ReceiptURL(o)
+		line := in.By.Row("receipt.revoke", "order:"+o.ID)
+		line.Note = in.Note
+		return audit.Add(ctx, tx, line)
+	})
+	return url, err
 }

@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -210,6 +211,9 @@ func (e *Engine) Work(ctx context.Context, in NewWork) (*effects.BeginAnswer, er
 	case len(args) == 0:
 		args = []byte("{}")
 	}
+	if e.policy().Tool(tool).BusinessKeyTemplate() == "" {
+		args = ofPayment(args, p.PaymentID)
+	}
 	lease, err := e.run(ctx, p)
 	if err != nil {
 		return nil, err
@@ -224,6 +228,22 @@ func (e *Engine) Work(ctx context.Context, in NewWork) (*effects.BeginAnswer, er
 		return nil, r
 	}
 	return answers[0].Begin, nil
+}
+
+// ofPayment names the payment in the arguments of its work. Two purchases of the same thing
+// are two: without it the second would be taken for a repeat of the first, and held while
+// that is open. A tool with a business key says itself what a repeat is.
+func ofPayment(args []byte, paymentID string) []byte {
+	name := "payment_id"
+	for bytes.Contains(args, []byte(`"`+name+`"`)) {
+		name = "_" + name
+	}
+	rest := bytes.TrimLeft(bytes.TrimPrefix(bytes.TrimLeft(args, " \t\r\n"), []byte("{")), " \t\r\n")
+	out := []byte(`{"` + name + `":"` + paymentID + `"`) // an id's characters need no escape
+	if len(rest) > 0 && rest[0] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, rest...)
 }
 
 // attempt names the try of the gateway that holds the payment.

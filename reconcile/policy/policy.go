@@ -32,6 +32,7 @@ type Policy struct {
 	gateways     map[string]*Gateway
 	rails        []*Rail
 	paymentsKept time.Duration
+	accounts     map[string]string
 	tools        map[string]*Tool
 }
 
@@ -145,7 +146,8 @@ func LoadIn(in read.Surroundings, name string, src []byte) (*Policy, Mistakes) {
 	p.webhooks = r.webhooks(f["webhooks"], "webhooks")
 	p.gateways = r.gateways(f["gateways"], "gateways")
 	p.rails = r.railsOf(f["rails"], "rails")
-	payments := r.Fields(f["payments"], "payments", "keep")
+	payments := r.Fields(f["payments"], "payments", "keep", "accounts")
+	p.accounts = r.accounts(payments["accounts"], "payments.accounts")
 	p.paymentsKept = r.Duration(payments["keep"], "payments.keep", defaultPaymentsKept, 24*time.Hour)
 	for _, e := range r.Entries(f["tools"], "tools") {
 		if e.Name == "" || len(e.Name) > maxToolName {

@@ -52,37 +52,50 @@ func (e *Engine) Confirm(ctx context.Context, a Act, t Terms) error {
 			}
 			v.Counterparty = t.Counterparty
 		}
-		if t.Amount == "" {
-			if !v.Amount.Valid {
-				return nil, refusal("Say how much left twice.")
-			}
-			return nil, nil
-		}
-		asset, err := asset(v, t.Currency)
+		x, err := Amount(v, t.Amount, t.Currency, false)
 		if err != nil {
 			return nil, err
 		}
-		x, err := money.ParseDecimal(t.Amount, asset)
-		if err != nil {
-			return nil, refusal("The amount cannot be read: " + err.Error() + ".")
-		}
-		if x.Sign() <= 0 {
-			return nil, refusal("An amount above 0 is needed.")
-		}
-		v.Amount.V, v.Amount.Valid, v.Currency, v.Decimals = x.Atomic(), true, asset.Code, asset.Decimals
+		v.Amount.V, v.Amount.Valid, v.Currency, v.Decimals = x.Atomic(), true, x.Asset().Code, x.Asset().Decimals
 		return nil, nil
 	})
 }
 
-func asset(v *store.Recovery, currency string) (money.Asset, error) {
-	if v.Currency != "" && (currency == "" || strings.EqualFold(currency, v.Currency)) {
-		return money.Asset{Code: v.Currency, Decimals: v.Decimals}, nil
+// Amount reads what a person typed as the amount of a recovery: plain digits with at most
+// as many decimals as the currency has. "" is all of it, or with rest what is still to come
+// back; then the currency is the recovery's own.
+func Amount(v *store.Recovery, typed, currency string, rest bool) (x money.Amount, err error) {
+	own := money.Asset{Code: v.Currency, Decimals: v.Decimals}
+	left := money.Of(v.Amount.V.Minus(v.Recovered), own)
+	asset := own
+	if !rest && (v.Currency == "" || currency != "" && !strings.EqualFold(currency, v.Currency)) {
+		if asset, err = money.Currency(currency); err != nil {
+			return x, refusal("The currency must be an ISO code, such as USD.")
+		}
 	}
-	a, err := money.Currency(currency)
-	if err != nil {
-		return a, refusal("The currency must be an ISO code, such as USD.")
+	switch {
+	case typed == "" && !v.Amount.Valid:
+		return x, refusal("Say how much left twice.")
+	case typed == "" && rest:
+		x = left
+	case typed == "" && asset != own:
+		return x, refusal("Say how much left twice, in that currency.")
+	case typed == "":
+		x = money.Of(v.Amount.V, own)
+	default:
+		if x, err = money.ParseDecimal(typed, asset); err != nil {
+			return x, refusal("The amount cannot be read: " + err.Error() + ".")
+		}
 	}
-	return a, nil
+	switch {
+	case x.Sign() <= 0:
+		return x, refusal("An amount above 0 is needed.")
+	case rest && x.Atomic().Cmp(left.Atomic()) > 0:
+		return x, refusal("No more than " + left.Display() + " can come back.")
+	case !rest && x.Atomic().Cmp(v.Recovered) < 0:
+		return x, refusal("More than that came back already.")
+	}
+	return x, nil
 }
 
 // Dismiss says that nothing left twice.
@@ -121,18 +134,11 @@ func (e *Engine) Receive(ctx context.Context, a Act, r Return) error {
 		if err != nil {
 			return nil, err
 		}
-		left := v.Amount.V.Minus(v.Recovered)
-		x := left
-		if r.Amount != "" {
-			typed, err := money.ParseDecimal(r.Amount, money.Asset{Code: v.Currency, Decimals: v.Decimals})
-			if err != nil {
-				return nil, refusal("The amount cannot be read: " + err.Error() + ".")
-			}
-			x = typed.Atomic()
+		came, err := Amount(v, r.Amount, "", true)
+		if err != nil {
+			return nil, err
 		}
-		if x.Sign() <= 0 || x.Cmp(left) > 0 {
-			return nil, refusal("Between 0 and " + money.Of(left, money.Asset{Code: v.Currency, Decimals: v.Decimals}).Display() + " can come back.")
-		}
+		x := came.Atomic()
 		v.Recovered, v.Reference = v.Recovered.Plus(x), ref
 		if v.Recovered.Cmp(v.Amount.V) == 0 {
 			v.State, _ = Next(v.State, Settle)

@@ -16,7 +16,10 @@ import (
 type Check struct {
 	Name  string // one word, for programs
 	About string // what it looks at, for people
-	Run   func(ctx context.Context, found func(store.Damage) error) (looked int64, err error)
+	// Beside: what it finds is wrong with what the record says, and no damage of the record
+	// itself. It opens no log gap.
+	Beside bool
+	Run    func(ctx context.Context, found func(store.Damage) error) (looked int64, err error)
 }
 
 // Report is what came of the checks.
@@ -48,8 +51,9 @@ type Finding struct {
 // findingsKept bounds a report; how many there are is counted.
 const findingsKept = 100
 
-// Verify runs checks one after the other. With record each finding that is not known
-// opens a log gap: what was found damaged must not be built upon.
+// Verify runs checks one after the other. With record each finding that is not known, but
+// for those of checks beside the record, opens a log gap: what was found damaged must not be
+// built upon.
 func Verify(ctx context.Context, db *ledger.DB, record bool, checks ...Check) (Report, error) {
 	head, err := store.ReadHead(ctx, db)
 	if err != nil {
@@ -60,7 +64,7 @@ func Verify(ctx context.Context, db *ledger.DB, record bool, checks ...Check) (R
 		cr := CheckReport{Name: c.Name, About: c.About, Findings: []Finding{}}
 		cr.Looked, err = c.Run(ctx, func(d store.Damage) error {
 			cr.Found++
-			known, err := known(ctx, db, d, record)
+			known, err := known(ctx, db, d, record && !c.Beside)
 			if len(cr.Findings) < findingsKept {
 				cr.Findings = append(cr.Findings, Finding{d.Block, d.What, known})
 			}
@@ -87,16 +91,16 @@ func known(ctx context.Context, db *ledger.DB, d store.Damage, record bool) (boo
 // Checks are the checks of the log itself.
 func Checks(db *ledger.DB, anchor *Anchor) []Check {
 	return []Check{
-		{"anchor", "the chain holds the block that the anchor outside the database names", func(ctx context.Context, found func(store.Damage) error) (int64, error) {
+		{Name: "anchor", About: "the chain holds the block that the anchor outside the database names", Run: func(ctx context.Context, found func(store.Damage) error) (int64, error) {
 			return checkAnchor(ctx, db, anchor, found)
 		}},
-		{"chain", "each sealed row is there, is the one that was sealed, and no other came between", func(ctx context.Context, found func(store.Damage) error) (int64, error) {
+		{Name: "chain", About: "each sealed row is there, is the one that was sealed, and no other came between", Run: func(ctx context.Context, found func(store.Damage) error) (int64, error) {
 			return checkChain(ctx, db, found)
 		}},
-		{"unsealed", "rows that are too new to be sealed are whole", func(ctx context.Context, found func(store.Damage) error) (int64, error) {
+		{Name: "unsealed", About: "rows that are too new to be sealed are whole", Run: func(ctx context.Context, found func(store.Damage) error) (int64, error) {
 			return checkUnsealed(ctx, db, found)
 		}},
-		{"fold", "the log of each effect, folded, gives its row", func(ctx context.Context, found func(store.Damage) error) (int64, error) {
+		{Name: "fold", About: "the log of each effect, folded, gives its row", Run: func(ctx context.Context, found func(store.Damage) error) (int64, error) {
 			return checkFold(ctx, db, found)
 		}},
 	}

@@ -1,0 +1,315 @@
+package desk_test
+
+import (
+	"encoding/csv"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/web/browsertest"
+)
+
+// One person of finance approves a refund on the pages, another sends it, a third sees it
+// arrive; whoever only reads is offered nothing.
+func TestARefundOnThePages(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	id := w.owed(theBank, "usd", "payer-one", "1230")
+	path := "/refunds/" + id
+	fay, gil, hal, vera := w.signedIn("fay"), w.signedIn("gil"), w.signedIn("hal"), w.signedIn("vera")
+	if page := vera.get(path).text(); strings.Contains(page, "Approve…") || !strings.Contains(page, "12.30 USD") {
+		t.Errorf("a reader sees: %s", page)
+	}
+	if a := vera.step(path, url.Values{"do": {"approve"}}, ""); a.status != http.StatusForbidden {
+		t.Errorf("a reader approves: %d", a.status)
+	}
+	if a := hal.step(path, url.Values{"do": {"approve"}}, ""); a.status != http.StatusConflict || !strings.Contains(a.text(), "two people") {
+		t.Errorf("Hal gave it back and approves it: %d %s", a.status, a.text())
+	}
+	if a := fay.step(path, url.Values{"do": {"approve"}}, "fine"); a.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", a.status, a.text())
+	}
+	if a := fay.step(path, url.Values{"do": {"send"}, "tx": {"out-1"}}, ""); a.status != http.StatusConflict {
+		t.Errorf("Fay approved and sends: %d", a.status)
+	}
+	if a := gil.get(path + "/confirm?do=send&tx=out-1&amount=12.3"); !strings.Contains(a.text(), "12.30 USD") {
+		t.Errorf("12.3 is not shown as it is read: %s", a.text())
+	}
+	for _, bad := range []string{"9.145", "1e2", "12,30", "٥"} {
+		if a := gil.get(path + "/confirm?do=send&tx=out-1&amount=" + url.QueryEscape(bad)); a.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d", bad, a.status)
+		}
+	}
+	if a := gil.step(path, url.Values{"do": {"send"}, "tx": {"out-1"}, "version": {"1"}}, ""); a.status != http.StatusConflict || !strings.Contains(a.text(), "changed since") {
+		t.Errorf("a stale page sends: %d", a.status)
+	}
+	if a := gil.step(path, url.Values{"do": {"send"}, "tx": {"out-1"}}, ""); a.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", a.status, a.text())
+	}
+	if page := gil.get(path).text(); !strings.Contains(page, "Not seen to arrive yet") || strings.Contains(page, "It arrived…") {
+		t.Errorf("%s", page)
+	}
+	if a := hal.step(path, url.Values{"do": {"saw"}}, "statement of today"); a.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", a.status, a.text())
+	}
+	page := vera.get(path).text()
+	for _, want := range []string{"Refunded", "sent by Gil Ortiz, approved by Fay Moreau, seen by Hal Brandt", "out-1"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is missing: %s", want, page)
+		}
+	}
+}
+
+// A form that is sent twice does one thing.
+func TestARefundFormTwice(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	id := w.owed(theBank, "usd", "payer-one", "1230")
+	fay := w.signedIn("fay")
+	page := fay.get("/refunds/" + id + "/confirm?do=hold")
+	form := url.Values{"form": {page.token(t, "/refunds/"+id+"/act")}, "do": {"hold"}, "note": {"who is it?"}}
+	for i, want := range []string{"done=recorded", "done=again"} {
+		if a := fay.send("/refunds/"+id+"/act", form); !strings.Contains(a.location(), want) {
+			t.Errorf("%d: %d %s", i, a.status, a.location())
+		}
+	}
+}
+
+func TestAnUnmatchedTransferOnThePages(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	p := w.order("1000")
+	m := w.incoming(theBank, "usd", "payer-one", "1000", "")
+	fay := w.signedIn("fay")
+	if page := fay.get("/money").text(); !strings.Contains(page, "For a person to place") {
+		t.Errorf("%s", page)
+	}
+	path := "/transfers/" + m.Transfer.ID
+	if a := fay.step(path, url.Values{"do": {"match"}, "order": {"nonsense"}}, "as the payer wrote"); a.status != http.StatusConflict {
+		t.Errorf("%d", a.status)
+	}
+	if a := fay.step(path, url.Values{"do": {"match"}, "order": {p.OrderID}}, "as the payer wrote"); a.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", a.status, a.text())
+	}
+	page := fay.get("/orders/" + p.OrderID).text()
+	for _, want := range []string{"Paid", "Matched to its order by hand", "by Fay Moreau · as the payer wrote", "10.00 USD"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is missing: %s", want, page)
+		}
+	}
+}
+
+func TestARecoveryOnThePages(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	m := w.month()
+	fay := w.signedIn("fay")
+	path := "/recoveries/" + m["recovery"]
+	for _, x := range []struct {
+		form url.Values
+		note string
+		want string
+	}{
+		{url.Values{"do": {"confirm"}}, "", "Left twice"}, {url.Values{"do": {"assign"}}, "", "Fay Moreau"}, {url.Values{"do": {"claim"}, "reference": {"ticket 9"}}, "", "ticket 9"},
+		{url.Values{"do": {"receive"}, "amount": {"12.5"}, "how": {"cash"}, "reference": {"wire 1"}}, "", "7.50 USD"},
+		{url.Values{"do": {"receive"}, "how": {"credit_note"}, "reference": {"CN-7"}}, "", "a credit note"},
+	} {
+		if a := fay.step(path, x.form, x.note); a.status != http.StatusSeeOther {
+			t.Fatalf("%v: %d %s", x.form, a.status, a.text())
+		}
+		if page := fay.get(path).text(); !strings.Contains(page, x.want) {
+			t.Errorf("%v: %q is missing: %s", x.form, x.want, page)
+		}
+	}
+	if a := fay.step(path, url.Values{"do": {"write-off"}}, "too late"); a.status != http.StatusConflict {
+		t.Errorf("%d", a.status)
+	}
+	if page := fay.get("/refunds?state=any").text(); strings.Contains(page, "Birch Supply") {
+		t.Error("a recovery counts among what is owed")
+	}
+}
+
+// records reads a CSV and gives its rows by their columns.
+func records(t *testing.T, a answer) (list []map[string]string) {
+	t.Helper()
+	all, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+	if err != nil || a.status != http.StatusOK {
+		t.Fatalf("%d %v", a.status, err)
+	}
+	for _, row := range all[1:] {
+		m := map[string]string{}
+		for i, c := range all[0] {
+			m[c] = row[i]
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func TestBC141_FinanceCellsAreHarmless(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	names := []string{`=HYPERLINK("http://x.example","see")`, "@SUM(A1)", "+49 30 1", "-1+1", "a\u202eb"}
+	for _, n := range names {
+		w.owed(theBank, "usd", n, "500")
+	}
+	rows := records(t, w.signedIn("vera").get("/refunds.csv?zone=Asia/Tokyo"))
+	var totals, refunds int
+	for _, r := range rows {
+		switch r["record"] {
+		case "refund":
+			refunds++
+			if strings.ContainsRune("=+-@\t\r", rune(r["payer"][0])) || strings.Contains(r["payer"], "\u202e") {
+				t.Errorf("payer %q", r["payer"])
+			}
+			if r["amount_atomic"] != "500" || r["amount"] != "5.00" || r["code"] != "USD" || !strings.HasSuffix(r["opened_at"], "+09:00") {
+				t.Errorf("%v", r)
+			}
+		case "total":
+			totals++
+			if r["amount_atomic"] != "2500" || r["open"] != "25.00" || r["rows"] != "5" {
+				t.Errorf("%v", r)
+			}
+		}
+	}
+	last := rows[len(rows)-1]
+	if refunds != 5 || totals != 1 || last["record"] != "export" || last["log_position"] == "0" || last["rows"] != "5" || !strings.Contains(last["filter"], "Tokyo") {
+		t.Errorf("%d refunds, %d totals, %v", refunds, totals, last)
+	}
+}
+
+func TestTheJournalUsesTheTeamsAccounts(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	w.month()
+	rows := records(t, w.signedIn("vera").get("/journal.csv"))
+	sum := map[string]int{}
+	names := map[string]string{}
+	for _, r := range rows {
+		if r["record"] == "posting" {
+			names[r["account"]] = r["account_name"]
+			sum[r["entry"]]++
+		}
+		if r["record"] == "total" && r["amount_atomic"] != "0" {
+			t.Errorf("the journal does not balance: %v", r)
+		}
+	}
+	if names["refund_owed"] != "2150 Refunds owed" || names["revenue"] != "'=4000 Sales" || names["refund_wallet"] != "Refund wallet" {
+		t.Errorf("%v", names)
+	}
+	for entry, n := range sum {
+		if n < 2 {
+			t.Errorf("entry %s has %d side", entry, n)
+		}
+	}
+}
+
+// Days are of the zone in the address, for everybody who opens it.
+func TestBC151_OwedByDayOfTheZone(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	first, second := w.owed(theBank, "usd", "payer-first", "100"), w.owed(theBank, "usd", "payer-second", "900")
+	w.exec(`ALTER TABLE refunds DISABLE TRIGGER refunds_fixed`)
+	w.exec(`ALTER TABLE refunds DISABLE TRIGGER refunds_steps_forward`)
+	for id, at := range map[string]string{first: "2026-05-13T15:30:00Z", second: "2026-05-16T15:30:00Z"} {
+		w.exec(`UPDATE refunds SET opened_at = $2::timestamptz WHERE id = $1::uuid`, id, at)
+	}
+	link := "/refunds?from=2026-05-14&to=2026-05-16&zone=Asia%2FTokyo"
+	for _, who := range []string{"fay", "vera"} {
+		page := w.signedIn(who).get(link).text()
+		if !strings.Contains(page, "payer-first") || strings.Contains(page, "payer-second") || !strings.Contains(page, "Asia/Tokyo") || !strings.Contains(page, "1.00") {
+			t.Errorf("%s sees: %s", who, page)
+		}
+	}
+	rows := records(t, w.signedIn("vera").get("/refunds.csv?from=2026-05-14&to=2026-05-16&zone=Asia%2FTokyo"))
+	if rows[0]["opened_at"] != "2026-05-14T00:30:00.000000+09:00" || rows[1]["record"] != "total" {
+		t.Errorf("%v", rows)
+	}
+}
+
+// A report as of an earlier day is folded from the log: what happened since is not in it.
+func TestAReportAsOfADay(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	id := w.owed(theBank, "usd", "payer-one", "100")
+	shift := func(days int) {
+		for _, x := range []string{"payment_events_append_only ON payment_events", "refunds_fixed ON refunds", "refunds_steps_forward ON refunds"} {
+			name, table, _ := strings.Cut(x, " ON ")
+			w.exec(`ALTER TABLE ` + table + ` DISABLE TRIGGER ` + name)
+			defer w.exec(`ALTER TABLE ` + table + ` ENABLE TRIGGER ` + name)
+		}
+		w.exec(`UPDATE payment_events SET at = at - make_interval(days => $1)`, days)
+		w.exec(`UPDATE refunds SET opened_at = opened_at - make_interval(days => $1)`, days)
+	}
+	shift(5)
+	w.check(w.refund.Approve(t.Context(), w.act(w.fay, id)))
+	w.sent(id, "")
+	w.check(w.refund.Saw(t.Context(), w.act(w.hal, id)))
+	vera := w.signedIn("vera")
+	if page := vera.get("/refunds").text(); strings.Contains(page, "payer-one") {
+		t.Errorf("it is paid and listed: %s", page)
+	}
+	day := time.Now().UTC().AddDate(0, 0, -3).Format(time.DateOnly)
+	page := vera.get("/refunds?as_of=" + day + "&zone=UTC").text()
+	if !strings.Contains(page, "payer-one") || !strings.Contains(page, "folded from the log") || !strings.Contains(page, "2 days") {
+		t.Errorf("as of %s: %s", day, page)
+	}
+	early := time.Now().UTC().AddDate(0, 0, -9).Format(time.DateOnly)
+	if page := vera.get("/refunds?as_of=" + early).text(); strings.Contains(page, "payer-one") {
+		t.Errorf("as of %s: %s", early, page)
+	}
+}
+
+// Every page of finance, wide and narrow, light and dark: it fits, and axe-core has nothing
+// to object.
+func TestMoneyPages(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	m := w.month()
+	pages := []struct{ name, path string }{
+		{"refunds", "/refunds"}, {"refunds-filter", "/refunds?state=any&filters=open&zone=Asia/Tokyo"}, {"recoveries", "/recoveries?state=any"}, {"recovery", "/recoveries/" + m["recovery"]},
+		{"money", "/money"}, {"order", "/orders/" + m["order"]}, {"transfer", "/transfers/" + m["unmatched"]}, {"transfer-confirm", "/transfers/" + m["unmatched"] + "/confirm?do=give-back"},
+		{"refund-confirm", "/refunds/" + m["owed"] + "/confirm?do=approve"}, {"recovery-confirm", "/recoveries/" + m["recovery"] + "/confirm?do=confirm"}, {"refunds-empty", "/refunds?payer=nobody"},
+	}
+	for _, state := range []string{"owed", "approved", "sending", "sent", "unknown", "confirmed", "returned", "held", "odd", "hebrew", "duplicate"} {
+		pages = append(pages, struct{ name, path string }{"refund-" + state, "/refunds/" + m[state]})
+	}
+	for name, look := range map[string]browsertest.Look{
+		"wide": {}, "dark": {Dark: true}, "phone": {Width: 360, Height: 760, Scale: 2}, "phone-dark": {Width: 360, Height: 760, Dark: true, Scale: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := (&world{t: t, url: w.url}).page(look, "fay", "/refunds")
+			for i, x := range pages {
+				if look.Dark && i%3 != 0 { // colours are the same everywhere
+					continue
+				}
+				goTo(t, w.world, p, x.path)
+				fits(t, p)
+				if look.Width == 0 || !look.Dark {
+					accessible(t, p)
+				}
+				picture(t, p, "money-"+x.name+"-"+name, true)
+			}
+		})
+	}
+}
+
+func TestTotalsAreNeverAddedAcrossAssets(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	w.month()
+	rows := records(t, w.signedIn("vera").get("/refunds.csv?state=any"))
+	var seen []string
+	for _, r := range rows {
+		if r["record"] == "total" {
+			seen = append(seen, r["network"]+" "+r["asset"])
+		}
+	}
+	if !slices.IsSorted(seen) || len(slices.Compact(slices.Clone(seen))) != len(seen) || len(seen) != 6 {
+		t.Errorf("%v", seen)
+	}
+}
