@@ -221,10 +221,10 @@ func (k *walk) mayLand(i int) bool {
 	return false
 }
 
-// step lets one thing happen; help leaves out what only makes trouble.
+// step lets one thing happen.
 func (k *walk) step() {
 	switch n := k.r.IntN(100); {
-	case n < 22:
+	case n < 18:
 		auths := []int{-1}
 		for i, s := range k.sigs[:signatures] {
 			if s.signed {
@@ -232,24 +232,32 @@ func (k *walk) step() {
 			}
 		}
 		k.ask(k.ids[k.r.IntN(2)], alice, auths[k.r.IntN(len(auths))])
-	case n < 24:
+	case n < 20:
 		k.ask(k.ids[k.r.IntN(2)], bob, signatures)
-	case n < 66 && len(k.procs) > 0:
+	case n < 58 && len(k.procs) > 0:
 		p := k.procs[k.r.IntN(len(k.procs))]
-		if k.r.IntN(9) == 0 {
+		if k.r.IntN(20) == 0 {
 			k.tell("the gateway of %s dies (%s)", p.id[len(p.id)-1:], p.at)
 			k.gone(p)
 			return
 		}
 		k.act(p, k.r.IntN(5) == 0)
-	case n < 78:
+	case n < 70:
 		k.chain(k.sigs[k.r.IntN(len(k.sigs))])
-	case n < 86:
+	case n < 78:
 		k.reconcile(k.r.IntN(len(k.sigs)))
-	case n < 92:
+	case n < 83:
 		k.ageing(k.ids[k.r.IntN(2)])
-	case n < 95:
+	case n < 86:
 		k.decide(k.ids[k.r.IntN(2)])
+	case n < 94: // what makes take-overs likely
+		id := k.ids[k.r.IntN(2)]
+		k.ageing(id)
+		k.decide(id)
+		k.check(false)
+		if k.owner[id] != "" {
+			k.ask(id, k.owner[id], k.best(id))
+		}
 	case n < 98:
 		k.check(k.r.IntN(3) == 0)
 	default:
