@@ -22,7 +22,7 @@ func (w *world) stored(x situation, id string, auth int) bool {
 	switch {
 	case none && x.Brings == payments.StoredOne,
 		x.Facts.Order == payments.NoOrder && (x.Facts.State == payments.Settled || x.Facts.State == payments.Pruned),
-		x.Broadcast && none && x.Brings == payments.AnotherDead,
+		x.Facts.Order == payments.Unpaid && none && x.Brings == payments.AnotherDead, // it counts then
 		x.Broadcast && x.BroadcastFollowsWork && (x.Facts.Work == payments.Undecided || x.Facts.Work == payments.NotTaken):
 		return false // the broadcast tells of the work
 	}
@@ -113,7 +113,11 @@ func TestTheTableAsStored(t *testing.T) {
 			SamePayer: pick(20) > 0, SameRequest: pick(20) > 0,
 			Brings: []payments.Brings{payments.Nothing, payments.StoredOne, payments.AnotherDead, payments.Another}[pick(4)],
 		}
-		want := payments.Decide(x.Facts, x.Caller)
+		f := x.Facts
+		if f.Order == payments.Unpaid && x.Brings == payments.Another && x.SamePayer && x.SameRequest {
+			f.Authorizations = payments.SomeUsable // what is brought counts then
+		}
+		want := payments.Decide(f, x.Caller)
 		if rows[want.Row] >= 3 || rows[want.Row] >= 1 && missing > 1 && pick(6) > 0 { // rows that were seen make room for those that were not
 			continue
 		}
