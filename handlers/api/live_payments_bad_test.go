@@ -39,10 +39,6 @@ func TestBadStepsOverHTTP(t *testing.T) {
 		{"a description of 10,000 characters", at + "/order", body(`,"description":"` + long + `"`), 422},
 		{"a hash of 10,000 characters", at + "/broadcast", body(`,"hash":"` + long + `"`), 422},
 		{"another nonce", at + "/broadcast", body(`,"nonce":"0x` + strings.Repeat("ee", 32) + `"`), 422},
-		{"a header with a line break", at + "/finish", body(`,"outcome":"settled","response":{"status":200,"headers":{"X":"a\r\nSet-Cookie: b"}}`), 422},
-		{"a header's name with a line break", at + "/finish", body(`,"outcome":"settled","response":{"status":200,"headers":{"X\r\nY":"a"}}`), 422},
-		{"a header twice", at + "/finish", body(`,"outcome":"settled","response":{"status":200,"headers":{"X-A":"a","x-a":"b"}}`), 422},
-		{"NUL in a header", at + "/finish", body(`,"outcome":"settled","response":{"status":200,"headers":{"X":"a\u0000"}}`), 422},
 		{"headers above 32 KiB", at + "/finish", body(`,"outcome":"settled","response":{"status":200,"headers":{"X":"` + strings.Repeat("a", 33<<10) + `"}}`), 422},
 		{"a status that is none", at + "/finish", body(`,"outcome":"settled","response":{"status":99999}`), 422},
 		{"an answer to what is unknown", at + "/finish", body(`,"outcome":"unknown","response":{"status":200}`), 422},
@@ -83,7 +79,8 @@ func TestBadStepsOverHTTP(t *testing.T) {
 }
 
 // Of a body above what is kept, its size and digest are; of the headers, none that let
-// somebody in or speak of one connection.
+// somebody in, speak of one connection, or hold what would be another header. The payment
+// is finished all the same.
 func TestTheFrozenAnswerOverHTTP(t *testing.T) {
 	t.Parallel()
 	l := start(t)
@@ -94,7 +91,8 @@ func TestTheFrozenAnswerOverHTTP(t *testing.T) {
 	raw, err := json.Marshal(map[string]any{
 		"gateway": "shop", "fence": at.Fence, "outcome": "settled", "response": map[string]any{
 			"status": 200, "body": base64.StdEncoding.EncodeToString(make([]byte, 1<<20)),
-			"headers": map[string]string{"Set-Cookie": "s=1", "x-API-key": "k", "Authorization": "Bearer x", "Connection": "close", "Content-Type": "text/plain"},
+			"headers": map[string]string{"Set-Cookie": "s=1", "x-API-key": "k", "Authorization": "Bearer x", "Connection": "close", "Content-Type": "text/plain",
+				"X-Break": "a\r\nSet-Cookie: b", "X\r\nY": "a", "content-type": "text/html", "X-Delete": "\x7f"},
 		},
 	})
 	must(t, err)

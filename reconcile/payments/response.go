@@ -3,7 +3,9 @@ package payments
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"quittance/ledger/payments"
@@ -32,8 +34,11 @@ var notKept = map[string]bool{
 // headerName is a token of RFC 9110, section 5.6.2.
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$")
 
-// check refuses what could not be answered again as it stands: what is frozen goes out to
-// payers later, and a line break in it would make an answer of its own.
+// headerValue is what may go out again: a line break in it would begin a header of its own.
+func headerValue(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < 0x20 && c != '\t' || c == 0x7f })
+}
+
 func (r *Response) check(f *faults) {
 	if r == nil {
 		return
@@ -41,34 +46,26 @@ func (r *Response) check(f *faults) {
 	if r.Status < 100 || r.Status > 599 {
 		f.add("/response/status", "must be an HTTP status")
 	}
-	size, seen := 0, map[string]bool{}
+	size := 0
 	for name, value := range r.Headers {
 		size += len(name) + len(value)
-		lower := strings.ToLower(name)
-		switch {
-		case !headerName.MatchString(name):
-			f.add("/response/headers", "holds a name that is no header's")
-		case seen[lower]:
-			f.add("/response/headers", "holds a name twice, in another case")
-		case strings.ContainsFunc(value, func(c rune) bool { return c < 0x20 && c != '\t' || c == 0x7f }):
-			f.add("/response/headers", "holds a value with a control character")
-		}
-		seen[lower] = true
 	}
 	if size > 32<<10 {
 		f.add("/response/headers", "has more than 32 KiB")
 	}
 }
 
-// frozen is an answer as it is kept.
+// frozen is an answer as it is kept. A header that could not go out again is left out: that
+// the payment was finished counts for more than one of its headers.
 func frozen(r *Response) (payments.Answer, error) {
 	if r == nil {
 		return payments.Answer{}, nil
 	}
-	headers := map[string]string{}
-	for name, value := range r.Headers {
-		if !notKept[strings.ToLower(name)] {
-			headers[name] = value
+	headers, seen := map[string]string{}, map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		lower := strings.ToLower(name)
+		if value := r.Headers[name]; !notKept[lower] && !seen[lower] && headerName.MatchString(name) && headerValue(value) {
+			headers[name], seen[lower] = value, true
 		}
 	}
 	raw, err := json.Marshal(headers)
