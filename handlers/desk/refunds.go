@@ -85,8 +85,8 @@ func (d *Desk) refundRows(r *request, v *views.MoneyList, p report, f store.Filt
 }
 
 func (d *Desk) refundRow(r *request, p report, x *store.Item, now time.Time) []views.Cell {
-	what := "From " + shortName(x.Payer) + ": " + reasonText(x.Reason)
-	sub := d.railName(x.Network)
+	what := "From " + shortName(x.Payer)
+	sub := reasonText(x.Reason) + " · " + d.railName(x.Network)
 	if x.Gateway != "" {
 		sub += " · " + cutText(x.Gateway, nameShown)
 	}
