@@ -104,7 +104,9 @@ type rail struct {
 	signer string
 }
 
-func (r *rail) Signer(rows.Claimed, payments.Offered) (string, bool, error) { return r.signer, r.signer != "", nil }
+func (r *rail) Signer(rows.Claimed, payments.Offered) (string, bool, error) {
+	return r.signer, r.signer != "", nil
+}
 
 func (r *rail) Authorization(_ context.Context, q payments.Question) payments.Sight {
 	r.mu.Lock()
@@ -113,7 +115,9 @@ func (r *rail) Authorization(_ context.Context, q payments.Question) payments.Si
 	return r.sights[q.Nonce]
 }
 
-func (r *rail) Incoming(context.Context, []string, []string, int64) ([]payments.Seen, int64, error) { return nil, 0, nil }
+func (r *rail) Incoming(context.Context, []string, []string, int64) ([]payments.Seen, int64, error) {
+	return nil, 0, nil
+}
 
 func (r *rail) Still(context.Context, rows.Moved) (payments.Seen, bool, error) {
 	return payments.Seen{}, false, errors.New("not asked in this test")
