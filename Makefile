@@ -19,6 +19,10 @@ demo-scripted: ## The same with no hands: four parts, each checked against the b
 	@script/setup
 	go run ./cmd/quittance demo --scripted
 
+demo-refund: ## See a payer who paid twice on a local chain get back what is owed, and the receipt say so
+	@script/setup test
+	go test -count=1 -v -run TheNastyOneFromEndToEnd ./internal/crash
+
 test: ## Run every check and test
 	@script/setup test
 	@script/test
@@ -26,6 +30,10 @@ test: ## Run every check and test
 kills: ## Kill each example agent at random, 200 times at each bank (KILLS=n)
 	@script/setup test
 	QUITTANCE_TEST_KILLS=$(or $(KILLS),200) go test -count=1 -timeout 60m -run ExampleAgents -v ./internal/crash
+
+rolling: ## Run the program of before the newest migrations and this one on one database
+	@script/setup test
+	@script/rolling
 
 bench: ## Measure begin and finish against the bare commit and the hand-written ceiling
 	@script/setup
@@ -56,4 +64,4 @@ lint: ## Check formatting, vet and staticcheck
 vuln: ## Look for known vulnerabilities in the dependencies (needs the network)
 	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
-.PHONY: help setup demo demo-scripted test kills bench bench-desk build serve generate fmt lint vuln
+.PHONY: help setup demo demo-scripted demo-refund test kills rolling bench bench-desk build serve generate fmt lint vuln

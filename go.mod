@@ -5,6 +5,7 @@ go 1.26.0
 ignore (
 	./client/typescript/node_modules
 	./examples/invoices-typescript/node_modules
+	./internal/chain/node_modules
 )
 
 require (
@@ -23,6 +24,7 @@ require (
 	github.com/cockroachdb/apd/v3 v3.2.3 // indirect
 	github.com/danielgtaylor/huma/v2 v2.37.2 // indirect
 	github.com/deckarep/golang-set/v2 v2.8.0 // indirect
+	github.com/decred/dcrd/dcrec/secp256k1/v4 v4.4.1 // indirect
 	github.com/fatih/color v1.19.0 // indirect
 	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/go-jose/go-jose/v3 v3.0.5 // indirect

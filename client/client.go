@@ -75,7 +75,7 @@ func New(url, token string, opts ...Option) *Client {
 		o(c)
 	}
 	if c.http == nil {
-		c.http = &http.Client{}
+		c.http = &http.Client{Transport: transport()}
 	}
 	// A redirect could carry the token elsewhere, or turn a POST into a GET.
 	direct := *c.http
@@ -86,6 +86,21 @@ func New(url, token string, opts ...Option) *Client {
 	}
 	c.deliverer = newDeliverer(c)
 	return c
+}
+
+// idleConns are kept to the server: goroutines call one host, and with the default of two
+// the others would dial for each call.
+const idleConns = 64
+
+// transport is the default one, proxies from the environment included.
+func transport() http.RoundTripper {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport // the program has put its own there
+	}
+	t = t.Clone()
+	t.MaxIdleConnsPerHost = idleConns
+	return t
 }
 
 // Close stops what runs in the background: heartbeats, so that leases run out, and

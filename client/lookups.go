@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -41,8 +42,8 @@ type LookupFound struct {
 }
 
 // Look looks where a question can be answered. ctx ends when the answer is not waited for
-// any more. An error, or a panic, says that it could not look, which proves nothing; the
-// error's text is shown to people.
+// any more. An error, or a panic, says that it could not look, which proves nothing; its
+// text may hold anything and is logged here only, the server is told a kind.
 type Look func(ctx context.Context, q LookupQuestion) (LookupFound, error)
 
 // lookupWait is how long the server holds a claim while nothing is due.
@@ -147,8 +148,24 @@ func (c *Client) lookFor(ctx context.Context, q LookupQuestion, look Look) (a Lo
 		}
 	}
 	c.log.Warn("a look-up could not look", "lookup", q.LookupID, "effect", q.EffectID, "error", err)
-	return LookupAnswer{Error: shorten(err.Error())}
+	return LookupAnswer{Error: kindOf(err)}
 }
+
+// kindOf says why it could not be looked without a word of the error.
+func kindOf(err error) string {
+	switch broken, ok := errors.AsType[net.Error](err); {
+	case errors.Is(err, context.DeadlineExceeded), ok && broken.Timeout():
+		return "the worker could not look (time-out)"
+	case ok:
+		return "the worker could not look (network)"
+	case errors.Is(err, errUnwritable):
+		return "the worker could not look (a record is no JSON)"
+	}
+	return "the worker could not look"
+}
+
+// errUnwritable is a record that cannot be sent.
+var errUnwritable = errors.New("couldn't write a record")
 
 // answer is what was found as it is sent. No hits is an empty list: it was looked.
 func (f LookupFound) answer() (a LookupAnswer, err error) {
@@ -160,23 +177,10 @@ func (f LookupFound) answer() (a LookupAnswer, err error) {
 		for _, record := range part.from {
 			raw, err := marshal(record)
 			if err != nil {
-				return LookupAnswer{}, fmt.Errorf("couldn't write a record: %w", err)
+				return LookupAnswer{}, fmt.Errorf("%w: %w", errUnwritable, err)
 			}
 			*part.to = append(*part.to, raw)
 		}
 	}
 	return a, nil
-}
-
-// shorten keeps an error's text short enough to be shown.
-func shorten(text string) string {
-	const most = 500
-	r := []rune(text)
-	if len(r) > most {
-		return string(r[:most]) + "..."
-	}
-	if text == "" {
-		return "the worker could not look"
-	}
-	return text
 }

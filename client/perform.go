@@ -17,17 +17,25 @@ type Call struct {
 	Arguments json.RawMessage
 	Attempt   int // from 1
 	// Deadline is when the call must have been sent by, on this process's monotonic
-	// clock. The context given beside it ends then.
+	// clock, and on the wall's: whichever says so first. The context given beside it ends
+	// then by the monotonic one.
 	Deadline time.Time
 }
 
 // Ready is nil while the call may still be sent. A tool that prepares for long asks
 // again immediately before it sends.
 func (c Call) Ready() error {
-	if !time.Now().Before(c.Deadline) {
+	now := time.Now()
+	if passed(c.Deadline, now, now) {
 		return fmt.Errorf("%s: %w", c.EffectID, ErrTooLate)
 	}
 	return nil
+}
+
+// passed tells whether a deadline has passed by either clock. The monotonic one stands
+// still while the machine sleeps, the wall's may be set back.
+func passed(deadline, monotonic, wall time.Time) bool {
+	return !monotonic.Before(deadline) || !wall.Round(0).Before(deadline.Round(0))
 }
 
 // ErrTooLate means that a call was not sent because its deadline had passed.

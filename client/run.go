@@ -19,6 +19,8 @@ type RunOptions struct {
 	// WaitHeld is how long Open waits for a run that another process holds, such as
 	// the lease of this agent's own process that was killed. 0 does not wait.
 	WaitHeld time.Duration
+	// WaitReady is how long Claim waits for a run to become ready. 0 does not wait.
+	WaitReady time.Duration
 	// AttemptID is given by whoever holds the run for this process already, with the
 	// Worker that it is held as: the same lease is then given again. See [Handed].
 	AttemptID string
@@ -72,23 +74,43 @@ func (c *Client) Open(ctx context.Context, runID string, o RunOptions) (*Run, er
 	return r, nil
 }
 
+// readyPoll is how long the server holds one claim while no run is ready.
+const readyPoll = 30 * time.Second
+
 // Claim takes the lease of any run of one of the kinds of agent that is ready to go
-// on; [ErrNothingReady] when there is none.
+// on; [ErrNothingReady] when there is none within WaitReady. Where ctx ends while it waits
+// a run may have been given that nobody heard of: a claim with the same AttemptID and
+// Worker gets it again.
 func (c *Client) Claim(ctx context.Context, o RunOptions, agents ...string) (*Run, error) {
 	c.deliverer.flush(ctx)
-	in := ClaimRequest{Agents: agents, Worker: c.workerOf(o), AttemptID: newID(), LeaseSeconds: o.LeaseSeconds}
+	in := ClaimRequest{Agents: agents, Worker: c.workerOf(o), AttemptID: o.AttemptID, LeaseSeconds: o.LeaseSeconds}
+	o.AttemptID = ""
+	if in.AttemptID == "" {
+		in.AttemptID = newID()
+	}
 	var out RunLease
-	sent := time.Now()
-	call := &request{method: http.MethodPost, path: "/v1/runs/claim", in: in, out: &out}
-	if err := c.retry(ctx, c.patience, func(ctx context.Context) error {
-		sent = time.Now()
-		return c.once(ctx, call)
-	}); err != nil {
-		return nil, fmt.Errorf("couldn't claim a run: %w", asPaused("", err))
+	var sent time.Time
+	for end := time.Now().Add(o.WaitReady); ; {
+		call := &request{method: http.MethodPost, path: "/v1/runs/claim", in: in, out: &out}
+		if wait := min(time.Until(end), readyPoll).Truncate(time.Millisecond); wait > 0 {
+			call.wait = wait
+			call.path += "?wait=" + wait.String()
+		}
+		if err := c.retry(ctx, c.patience, func(ctx context.Context) error {
+			sent = time.Now()
+			return c.once(ctx, call)
+		}); err != nil {
+			return nil, fmt.Errorf("couldn't claim a run: %w", asPaused("", err))
+		}
+		if call.status != http.StatusNoContent {
+			break
+		}
+		if !time.Now().Before(end) {
+			return nil, ErrNothingReady
+		}
 	}
-	if call.status == http.StatusNoContent {
-		return nil, ErrNothingReady
-	}
+	// The lease is younger than its request, which was held: that only makes the first
+	// heartbeat come early.
 	o.Agent = out.Agent
 	r := newRun(c, out.RunID, o)
 	r.took(out, in.AttemptID, sent)

@@ -60,6 +60,12 @@ const (
 	WorkNotTaken = "not_taken" // proven not done
 )
 
+// The values of PaymentAnswer.Settles.
+const (
+	SettlesAfterWork  = "after_work"
+	SettlesBeforeWork = "before_work"
+)
+
 // PaymentAnswer says what to do for a payment id: 201 to go on, 200 to replay.
 type PaymentAnswer struct {
 	Do        string `json:"do" enum:"proceed,replay"`
@@ -72,7 +78,8 @@ type PaymentAnswer struct {
 	Fence      int64           `json:"fence,omitempty" doc:"To be given with work, broadcast, order and finish."`
 	Paid       bool            `json:"paid,omitempty" doc:"The money has moved: the work and the finish only, no broadcast."`
 	Work       string          `json:"work,omitempty" enum:"none,taken,not_taken" doc:"What is known of the work."`
-	WorkResult json.RawMessage `json:"work_result,omitempty" doc:"Of work that was done."`
+	WorkResult json.RawMessage `json:"work_result,omitempty" doc:"Of work that was done; also of a replay that was healed and has no response."`
+	Settles    string          `json:"settles,omitempty" enum:"after_work,before_work" doc:"In which order the policy has this gateway work: where it sends the payment before the work, a recorded broadcast does not mean that the work was done."`
 
 	// Set when Do is replay.
 	Outcome  string    `json:"outcome,omitempty" enum:"settled,refused"`

@@ -37,6 +37,7 @@ type pool struct {
 // Open connects to the database named by dsn (a libpq URL or key/value string)
 // and fails when it cannot be reached. The error never contains the DSN.
 func Open(ctx context.Context, dsn string) (*DB, error) {
+	dsn = manyHosts(dsn)
 	tx, err := open(ctx, dsn, byKey)
 	if err != nil {
 		return nil, err

@@ -103,6 +103,7 @@ CREATE TABLE authorizations (
     payer        text COLLATE "C" NOT NULL,
     nonce        text COLLATE "C" NOT NULL CHECK (octet_length(nonce) BETWEEN 1 AND 128),
     valid_before bigint NOT NULL CHECK (valid_before > 0),
+    signed       boolean NOT NULL,
     offered_at   timestamptz NOT NULL,
     taken_up_at  timestamptz,
     dead_why     text CHECK (dead_why IN ('expired','cancelled')),
@@ -110,11 +111,13 @@ CREATE TABLE authorizations (
     dead_block   bigint,
     seen         text CHECK (octet_length(seen) <= 1024),
     CONSTRAINT authorizations_once UNIQUE (network, asset, payer, nonce),
-    CONSTRAINT authorizations_dead CHECK (num_nulls(dead_why, dead_at, dead_block) IN (0, 3))
+    CONSTRAINT authorizations_dead CHECK (num_nulls(dead_why, dead_at, dead_block) IN (0, 3)),
+    CONSTRAINT authorizations_expired CHECK (dead_why IS DISTINCT FROM 'expired' OR signed)
 );
 CREATE INDEX authorizations_of_payment ON authorizations (payment);
 COMMENT ON TABLE authorizations IS 'Every authorization that was offered under a payment id, also those never taken up. One belongs to one id for ever.';
 COMMENT ON COLUMN authorizations.valid_before IS 'Unix seconds of block time.';
+COMMENT ON COLUMN authorizations.signed IS 'The payer''s signature over it was checked. Without, valid_before is the gateway''s word, and that it expired proves nothing.';
 COMMENT ON COLUMN authorizations.taken_up_at IS 'When a gateway was told to go on with it: it may have been sent.';
 COMMENT ON COLUMN authorizations.dead_block IS 'The final block that proves that it can never move money: unused at or past valid_before, or cancelled.';
 
@@ -268,6 +271,29 @@ CREATE INDEX paid_reads_latest ON paid_reads (account_id, gateway, payer, finger
 CREATE INDEX paid_reads_age ON paid_reads (asked_at);
 COMMENT ON TABLE paid_reads IS 'Reads that may be answered again without a charge, for two minutes. Pruned soon after: nothing hangs on them.';
 
+CREATE TABLE rail_recipients (
+    network    text COLLATE "C" NOT NULL,
+    asset      text COLLATE "C" NOT NULL,
+    recipient  text COLLATE "C" NOT NULL,
+    account_id bigint NOT NULL REFERENCES accounts,
+    PRIMARY KEY (network, asset, recipient)
+);
+COMMENT ON TABLE rail_recipients IS 'Addresses that orders ask to be paid to: what arrives there is read from the rail. The account is the first that asked.';
+
+CREATE TABLE rail_cursors (
+    network    text COLLATE "C" NOT NULL,
+    asset      text COLLATE "C" NOT NULL,
+    next_block bigint NOT NULL DEFAULT -1,
+    read_at    timestamptz,
+    read_until timestamptz,
+    problem    text CHECK (octet_length(problem) <= 1024),
+    PRIMARY KEY (network, asset)
+);
+COMMENT ON TABLE rail_cursors IS 'How far each rail was read, final blocks only.';
+COMMENT ON COLUMN rail_cursors.next_block IS 'Where reading goes on; -1 before the first time.';
+COMMENT ON COLUMN rail_cursors.read_until IS 'A server reads just now; if it dies, another may from then on.';
+COMMENT ON COLUMN rail_cursors.problem IS 'Why the last reading failed; NULL when it did not.';
+
 -- Guards -------------------------------------------------------------------------------
 
 -- +goose StatementBegin
@@ -300,8 +326,11 @@ CREATE TRIGGER payments_frozen BEFORE UPDATE OF response_status, response_header
         OR NEW.state <> 'pruned' AND (NEW.response_headers IS DISTINCT FROM OLD.response_headers OR NEW.response_body IS DISTINCT FROM OLD.response_body)))
     EXECUTE FUNCTION refuse_change('a frozen answer never changes');
 CREATE TRIGGER authorizations_fixed
-    BEFORE UPDATE OF id, payment, network, asset, payer, nonce, valid_before, offered_at ON authorizations
+    BEFORE UPDATE OF id, payment, network, asset, payer, nonce, offered_at ON authorizations
     FOR EACH ROW EXECUTE FUNCTION refuse_change('an authorization belongs to one payment for ever');
+CREATE TRIGGER authorizations_signed BEFORE UPDATE OF valid_before, signed ON authorizations
+    FOR EACH ROW WHEN (OLD.signed AND (NEW.valid_before <> OLD.valid_before OR NOT NEW.signed))
+    EXECUTE FUNCTION refuse_change('what was signed never changes');
 CREATE TRIGGER authorizations_dead_stay BEFORE UPDATE OF dead_why, dead_at, dead_block ON authorizations
     FOR EACH ROW WHEN (OLD.dead_why IS NOT NULL)
     EXECUTE FUNCTION refuse_change('the dead stay dead');

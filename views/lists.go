@@ -139,8 +139,7 @@ type TokenRow struct {
 type Health struct {
 	Page
 	Lines []HealthLine
-	Gap   *GapForm
-	Files []GapForm // log files with an alarm
+	Forms []GapForm // a log gap, a copy, log files with an alarm
 }
 
 // HealthLine is one thing that is looked at.
@@ -150,7 +149,8 @@ type HealthLine struct {
 	Text  string
 }
 
-// GapForm acknowledges a log gap or ends it, or acknowledges that a log file was changed.
+// GapForm acknowledges a log gap or ends it, or acknowledges that a log file was changed
+// or that a copied database belongs where it is.
 type GapForm struct {
 	ID, Title, Question  string // ID is that of the section
 	File                 string // number of the log file, "" for the gap

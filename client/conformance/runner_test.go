@@ -19,25 +19,26 @@ import (
 
 // command is a line on a runner's standard input.
 type command struct {
-	Op         string   `json:"op"`
-	Run        string   `json:"run"`
-	Agent      string   `json:"agent"`
-	Agents     []string `json:"agents"`
-	Lease      int      `json:"lease_seconds"`
-	WaitHeldMS int      `json:"wait_held_ms"`
-	Tool       string   `json:"tool"`
-	Arguments  string   `json:"arguments"`
-	CallID     string   `json:"call_id"`
-	Key        string   `json:"key"`
-	Perform    script   `json:"perform"`
-	Background string   `json:"background"`
-	Turn       int64    `json:"turn"`
-	State      string   `json:"state"`
-	Outcome    string   `json:"outcome"`
-	Volatile   []string `json:"volatile"`
-	Calls      int      `json:"calls"`
-	Pool       string   `json:"pool"`
-	Seen       string   `json:"seen"`
+	Op          string   `json:"op"`
+	Run         string   `json:"run"`
+	Agent       string   `json:"agent"`
+	Agents      []string `json:"agents"`
+	Lease       int      `json:"lease_seconds"`
+	WaitHeldMS  int      `json:"wait_held_ms"`
+	WaitReadyMS int      `json:"wait_ready_ms"`
+	Tool        string   `json:"tool"`
+	Arguments   string   `json:"arguments"`
+	CallID      string   `json:"call_id"`
+	Key         string   `json:"key"`
+	Perform     script   `json:"perform"`
+	Background  string   `json:"background"`
+	Turn        int64    `json:"turn"`
+	State       string   `json:"state"`
+	Outcome     string   `json:"outcome"`
+	Volatile    []string `json:"volatile"`
+	Calls       int      `json:"calls"`
+	Pool        string   `json:"pool"`
+	Seen        string   `json:"seen"`
 }
 
 // script is what a tool does when it is let through.
@@ -106,7 +107,7 @@ func (r *runner) obey(ctx context.Context, c command) answer {
 		run, err := r.c.Open(ctx, c.Run, client.RunOptions{Agent: agent, LeaseSeconds: c.Lease, WaitHeld: time.Duration(c.WaitHeldMS) * time.Millisecond})
 		return r.opened(run, err)
 	case "claim":
-		run, err := r.c.Claim(ctx, client.RunOptions{}, c.Agents...)
+		run, err := r.c.Claim(ctx, client.RunOptions{WaitReady: time.Duration(c.WaitReadyMS) * time.Millisecond}, c.Agents...)
 		return r.opened(run, err)
 	case "digest":
 		d, err := client.CallDigest(c.Tool, json.RawMessage(c.Arguments), c.Volatile)

@@ -50,7 +50,7 @@ func TestTypeScriptOfTheGuides(t *testing.T) {
 	at, err := os.MkdirTemp(dir, ".guides-") // where the client is found by its name
 	must(t, err)
 	defer os.RemoveAll(at)
-	for _, guide := range []string{"../../docs/agents.md", "../typescript/README.md"} {
+	for _, guide := range []string{"../../docs/agents.md", "../../docs/gateways.md", "../typescript/README.md"} {
 		text, err := os.ReadFile(guide)
 		must(t, err)
 		for _, block := range strings.Split(string(text), "\n```ts\n")[1:] {

@@ -14,6 +14,7 @@ import (
 	"quittance/reconcile/access"
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
+	"quittance/reconcile/payments"
 	"quittance/reconcile/policy"
 	"quittance/web"
 )
@@ -46,6 +47,10 @@ tools:
     deadline: 60s
     lookup:
       worker: {pool: tax}
+  write_page: {deadline: 60s, volatile: [request_time]}
+  fetch_page: {cacheable: true}
+gateways:
+  shop: {seller: "Paid Pages Ltd", support: help@shop.example}
 `
 
 // world is a whole server on a database of its own, which all scenarios share: each has
@@ -75,7 +80,9 @@ func newWorld(t testing.TB) *world {
 	must(t, w.access.AddPersonToken(t.Context(), person, "test", token, 0))
 	e, err := web.New(web.Options{Log: log})
 	must(t, err)
-	must(t, api.Register(e, api.Options{Engine: engine, Access: w.access, Version: "test"}))
+	pay, err := payments.New(t.Context(), payments.Options{DB: db, Effects: engine, Policy: engine.Policy, Log: log})
+	must(t, err)
+	must(t, api.Register(e, api.Options{Engine: engine, Access: w.access, Payments: pay, Version: "test"}))
 	ctx, stop := context.WithCancel(context.Background())
 	looped := make(chan struct{})
 	go func() { defer close(looped); engine.Loops(ctx) }()

@@ -11,17 +11,16 @@ import (
 	"strconv"
 
 	"quittance/handlers/api"
-	"quittance/reconcile/access"
 	"quittance/reconcile/effects"
 	"quittance/web"
 )
 
-func handler(e *effects.Engine, a *access.Service, log *slog.Logger) (http.Handler, error) {
+func handler(o api.Options, log *slog.Logger) (http.Handler, error) {
 	router, err := web.New(web.Options{Log: log})
 	if err != nil {
 		return nil, err
 	}
-	return router, api.Register(router, api.Options{Engine: e, Access: a})
+	return router, api.Register(router, o)
 }
 
 // client keeps its connections, as an agent does.

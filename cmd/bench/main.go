@@ -22,11 +22,13 @@ import (
 	"syscall"
 	"time"
 
+	"quittance/handlers/api"
 	"quittance/ledger"
 	"quittance/ledger/ceiling"
 	"quittance/ledger/embedded"
 	"quittance/reconcile/access"
 	"quittance/reconcile/effects"
+	"quittance/reconcile/payments"
 	"quittance/reconcile/policy"
 )
 
@@ -34,12 +36,13 @@ func main() {
 	agents := flag.String("agents", "1,16,64,256", "how many closed-loop agents")
 	length := flag.Duration("for", 5*time.Second, "how long each measurement lasts")
 	rounds := flag.Int("rounds", 1, "how often everything is measured")
+	sealing := flag.Bool("sealing", false, "measure instead what a sealer beside the agents costs")
 	flag.Parse()
 	// As serve does it: the heap is small, and collecting it often costs more.
 	debug.SetGCPercent(400)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *agents, *length, *rounds); err != nil {
+	if err := run(ctx, *agents, *length, *rounds, *sealing); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -61,10 +64,11 @@ type bench struct {
 	token   string
 	base    string // URL of the server
 	pid     int    // of PostgreSQL
+	anchor  string // file of the sealer's anchor
 	runs    atomic.Int64
 }
 
-func run(ctx context.Context, list string, length time.Duration, rounds int) error {
+func run(ctx context.Context, list string, length time.Duration, rounds int, sealing bool) error {
 	dir, err := os.MkdirTemp("", "quittance-bench")
 	if err != nil {
 		return err
@@ -84,9 +88,15 @@ func run(ctx context.Context, list string, length time.Duration, rounds int) err
 		return err
 	}
 	defer closeAll()
+	b.anchor = filepath.Join(dir, "anchor.json")
 
 	for range rounds {
-		if err := b.alone(ctx, length); err != nil {
+		if !sealing {
+			if err := b.alone(ctx, length); err != nil {
+				return err
+			}
+		}
+		if err := b.payments(ctx, length); err != nil {
 			return err
 		}
 		for _, s := range strings.Split(list, ",") {
@@ -94,7 +104,11 @@ func run(ctx context.Context, list string, length time.Duration, rounds int) err
 			if err != nil || n < 1 {
 				return fmt.Errorf("%q is no number of agents", s)
 			}
-			if err := b.together(ctx, n, length); err != nil {
+			measure := b.together
+			if sealing {
+				measure = b.sealing
+			}
+			if err := measure(ctx, n, length); err != nil {
 				return err
 			}
 		}
@@ -142,7 +156,11 @@ func prepare(ctx context.Context, dsn string) (*bench, func(), error) {
 		return nil, nil, err
 	}
 	b.base = "http://" + l.Addr().String()
-	h, err := handler(e, a, log)
+	pay, err := payments.New(ctx, payments.Options{DB: db, Effects: e, Policy: e.Policy, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := handler(api.Options{Engine: e, Access: a, Payments: pay}, log)
 	if err != nil {
 		return nil, nil, err
 	}

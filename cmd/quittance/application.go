@@ -18,9 +18,11 @@ import (
 	"quittance/reconcile/effects"
 	"quittance/reconcile/notify"
 	"quittance/reconcile/payments"
+	"quittance/reconcile/payments/evmrail"
 	"quittance/reconcile/policy"
 	"quittance/reconcile/recoveries"
 	"quittance/reconcile/refunds"
+	"quittance/reconcile/seal"
 	"quittance/reconcile/wake"
 	"quittance/web"
 )
@@ -33,13 +35,17 @@ type application struct {
 }
 
 // newApplication wires everything that serve runs.
-func newApplication(ctx context.Context, c config, rules *policy.Policy, db *ledger.DB, log *slog.Logger) (application, error) {
+func newApplication(ctx context.Context, c config, rules *policy.Policy, db *ledger.DB, anchor *seal.Anchor, log *slog.Logger) (application, error) {
 	hub := notify.NewHub()
 	engine, err := effects.New(ctx, db, rules, hub, log)
 	if err != nil {
 		return application{}, err
 	}
-	if err := engine.Arrive(ctx, c.Place, c.Restored); err != nil {
+	if err := engine.Arrive(ctx, c.Place, c.Restored, anchor.Path() != ""); err != nil {
+		return application{}, err
+	}
+	sealer := seal.New(db, anchor, func() { hub.Changed("") }, log)
+	if err := sealer.Arrive(ctx); err != nil {
 		return application{}, err
 	}
 	who := access.New(db)
@@ -57,7 +63,8 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 	}
 	router.Use(desk.AuditAPI(who, log))
 	waker := wake.New(db, engine.Policy, c.PublicURL, log)
-	pay, err := payments.New(ctx, payments.Options{DB: db, Effects: engine, Policy: engine.Policy, PublicURL: c.PublicURL, Log: log})
+	pay, err := payments.New(ctx, payments.Options{DB: db, Effects: engine, Policy: engine.Policy, PublicURL: c.PublicURL, Log: log,
+		Rails: evmrail.Rails(engine.Policy, time.Now)})
 	if err != nil {
 		return application{}, err
 	}
@@ -75,13 +82,13 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 		return application{}, err
 	}
 	many.Use(work)
-	owed := refunds.New(refunds.Options{DB: db, Policy: engine.Policy, Log: log})
+	owed := refunds.New(refunds.Options{DB: db, Policy: engine.Policy, Networks: evmrail.Networks(engine.Policy, time.Now), Log: log})
 	desk.Register(router, desk.Options{
-		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Wake: waker, Payments: pay, Refunds: owed, Recoveries: recoveries.New(db), Log: log,
-		PublicURL: c.PublicURL, Version: version(),
+		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Wake: waker, Sealer: sealer, Payments: pay, Refunds: owed, Recoveries: recoveries.New(db),
+		Log: log, PublicURL: c.PublicURL, Version: version(),
 	})
 	return application{handler: router, loops: []func(context.Context){
-		engine.Loops, waker.Run, pay.Run, owed.Run,
+		engine.Loops, waker.Run, pay.Run, owed.Run, sealer.Run,
 		func(ctx context.Context) {
 			if err := work.Run(ctx); err != nil && ctx.Err() == nil {
 				log.Error("jobs are not done on this server", "error", err)

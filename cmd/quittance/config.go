@@ -30,9 +30,15 @@ type dataFlag struct {
 	Data string `help:"Folder of the embedded database, used without DATABASE_URL. Default: /var/lib/quittance for root, ~/.local/share/quittance otherwise." type:"path" placeholder:"DIR"`
 }
 
+// anchorFlag is where the head of the sealed log is kept outside the database.
+type anchorFlag struct {
+	Anchor string `help:"File outside the database that names the newest sealed block of the log; off keeps none. Default: in --data." placeholder:"FILE"`
+}
+
 // config is all that serve is told.
 type config struct {
 	dataFlag
+	anchorFlag
 	Listen    string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 	Policy    string `help:"The policy file; read again on SIGHUP." type:"existingfile" placeholder:"FILE"`
 	PublicURL string `help:"The address people and agents use, when a proxy stands in front." placeholder:"URL"`
@@ -62,6 +68,7 @@ func (c *config) LogValue() slog.Value {
 		slog.String("listen", c.Listen),
 		slog.String("database", describeDatabase(c.DatabaseURL)),
 		slog.String("data", c.Data),
+		slog.String("anchor", c.Anchor),
 		slog.String("policy", c.Policy),
 		slog.String("public_url", c.PublicURL),
 		slog.String("environment", c.Place),

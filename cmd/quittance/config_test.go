@@ -23,6 +23,11 @@ func TestUsageErrors(t *testing.T) {
 		"public URL with a path": {args: []string{"serve", "--public-url", "https://x/y"}, says: "--public-url"},
 		"public URL of a word":   {args: []string{"serve", "--public-url", "quittance"}, says: "--public-url"},
 		"public URL with a user": {args: []string{"serve", "--public-url", "https://me:pw@x"}, says: "--public-url"},
+		"verify with a password": {args: []string{"verify", "--database", "postgres://me:pw@x/y"}, says: "PGPASSWORD"},
+		"verify of a word":       {args: []string{"verify", "--database", "quittance"}, says: "--database"},
+		"verify without a place": {args: []string{"verify", "--database", "postgres://x/y"}, says: "--anchor"},
+		"backup without a URL":   {env: map[string]string{"DATABASE_URL": "host=x password=hush"}, args: []string{"backup", "somewhere"}, says: "DATABASE_URL"},
+		"restore of no backup":   {args: []string{"restore", "."}, says: "database.dump"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,6 +20,9 @@ type logCmd struct {
 	Import logImportCmd `cmd:"" help:"Read a log file that an agent keeps (effects.jsonl), once."`
 	Follow logFollowCmd `cmd:"" help:"Read a log file as it grows, and append what is decided."`
 	Export logExportCmd `cmd:"" help:"Write an account's effects as lines of a log file."`
+
+	Acknowledge logAcknowledgeCmd `cmd:"" help:"Say what happened to a log file that was changed."`
+	Close       logCloseCmd       `cmd:"" help:"End a run that lives in a log file."`
 }
 
 // logFlags name a log file and whose it is.
@@ -89,7 +92,7 @@ func finish(out io.Writer, file string, r effects.LogReport, dry bool) error {
 	for _, part := range []struct {
 		n    int
 		text string
-	}{{r.Waiting, "outcomes without an intent"}, {r.Unguarded, "of tools that are not guarded"}, {r.Ours, "written by Quittance"}} {
+	}{{r.Waiting, "outcomes without an intent"}, {r.Unguarded, "of tools that are not guarded"}, {r.Observed, "calls only observed"}, {r.Ours, "written by Quittance"}} {
 		if part.n > 0 {
 			fmt.Fprintf(out, ", %d %s", part.n, part.text)
 		}

@@ -28,6 +28,9 @@ type cli struct {
 	Work    workCmd    `cmd:"" help:"Start an agent's command for each run that is ready."`
 	Observe observeCmd `cmd:"" help:"See what enforcing would have done with calls that were only observed."`
 	Lookup  lookupCmd  `cmd:"" help:"Work on look-ups."`
+	Backup  backupCmd  `cmd:"" help:"Copy the database while servers work on it."`
+	Restore restoreCmd `cmd:"" help:"Put a backup into an empty database, in which nothing is released until a person has acknowledged the gap."`
+	Verify  verifyCmd  `cmd:"" help:"Recompute the sealed log, fold it, and compare it with what is stored."`
 	Version versionCmd `cmd:"" help:"Say which version this is."`
 	demoCommands
 }
@@ -43,7 +46,8 @@ const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
-	// exitUnclean is a log file that was read and holds what could not be used.
+	// exitUnclean is work that was done on what is not whole: a log file that holds what
+	// could not be used, a record that is damaged.
 	exitUnclean = 3
 )
 

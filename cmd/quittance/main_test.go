@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -47,8 +48,17 @@ func command(env []string, args ...string) *exec.Cmd {
 // serve starts `quittance serve` on a free port and returns once it serves.
 func serve(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, exited: make(chan struct{})}
-	p.cmd = command(env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	if !slices.Contains(args, "--data") {
+		// Databases of several tests, all called "test", must not meet one anchor.
+		args = append(args, "--data", t.TempDir())
+	}
+	return served(t, command(env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+// served starts a server and returns once it serves.
+func served(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, exited: make(chan struct{})}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,11 @@ func (c *serveCmd) Run(ctx context.Context, env environment, log *slog.Logger) (
 		return err
 	}
 
-	app, err := newApplication(ctx, c.config, rules, db, log)
+	anchor, err := c.anchor(c.environment, c.dataFlag)
+	if err != nil {
+		return err
+	}
+	app, err := newApplication(ctx, c.config, rules, db, anchor, log)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,9 @@ import (
 	"quittance/cmd/quittance/work"
 )
 
+// defaultURL is where a server listens that was told nothing else.
+const defaultURL = "http://127.0.0.1:8080"
+
 type workCmd struct {
 	Agent       []string      `help:"Claim runs of these kinds of agent; several, separated by commas." required:"" placeholder:"NAME"`
 	Concurrency int           `help:"How many commands run at a time (${default})." default:"1" placeholder:"N"`
@@ -36,7 +39,7 @@ func (c *workCmd) Run(ctx context.Context, log *slog.Logger) error {
 		return usagef("--grace must not be negative")
 	}
 	if url == "" {
-		url = "http://127.0.0.1:8080"
+		url = defaultURL
 	}
 	w := work.Worker{
 		Client: client.New(url, token, client.WithLog(log)), Agents: c.Agent, Command: command, Concurrency: c.Concurrency,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"quittance/ledger/audit"
 	"quittance/reconcile/access"
 	"quittance/reconcile/effects"
 	"quittance/web"
@@ -45,6 +46,10 @@ type Engine interface {
 	AnswerLookup(ctx context.Context, account int64, id string, brought []byte) (effects.LookupVerdict, error)
 	Receive(ctx context.Context, inbox string, h http.Header, body []byte) (effects.Received, error)
 
+	Logs(ctx context.Context) ([]effects.LogState, error)
+	AcknowledgeLog(ctx context.Context, p effects.Person, log int64, note string) error
+	CloseLogRun(ctx context.Context, log int64, runID, outcome string) error
+
 	Gap(ctx context.Context) (*effects.GapView, error)
 	AcknowledgeGap(ctx context.Context, p effects.Person, note string) error
 	EndGap(ctx context.Context, p effects.Person, note string) error
@@ -53,6 +58,7 @@ type Engine interface {
 // Access is what the handlers ask of [access.Service].
 type Access interface {
 	Authenticate(ctx context.Context, bearer string) (access.Identity, error)
+	Record(ctx context.Context, r audit.Row) error
 }
 
 // Options are what the handlers have to be told.

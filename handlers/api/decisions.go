@@ -121,7 +121,7 @@ func (a *API) undo(c echo.Context, who identity) error {
 }
 
 // lookUp asks the downstream out of turn; its answer is read with the effect.
-func (a *API) lookUp(c echo.Context, _ identity) error {
+func (a *API) lookUp(c echo.Context, who identity) error {
 	id, err := web.Param(c, "effect_id")
 	if err != nil {
 		return err
@@ -129,6 +129,13 @@ func (a *API) lookUp(c echo.Context, _ identity) error {
 	soon, err := a.engine.LookNow(c.Request().Context(), id)
 	if err != nil {
 		return a.refused(err)
+	}
+	row := madeOverAPI(c, who, "effect.look_up", "effect:"+id)
+	if !soon {
+		row.Note = "a question was under way already"
+	}
+	if err := a.access.Record(c.Request().Context(), row); err != nil {
+		return err
 	}
 	v, err := a.engine.Effect(c.Request().Context(), 0, id)
 	if err != nil {

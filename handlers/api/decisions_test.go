@@ -97,8 +97,12 @@ func TestLookUpAsksNow(t *testing.T) {
 	t.Parallel()
 	effect := effects.EffectView{EffectID: "e", Tool: "pay", State: "interrupted", Version: 2}
 	for _, underWay := range []bool{false, true} {
-		url := serve(t, &stub{effect: effect, underWay: underWay})
+		seen := &trail{}
+		url := serveBehind(t, &stub{effect: effect, underWay: underWay}, seen)
 		got := call(t, "operator", "POST", url+"/v1/effects/e/lookup", "")
+		if len(seen.rows) != 1 || seen.rows[0].Action != "effect.look_up" || seen.rows[0].Subject != "effect:e" || seen.rows[0].Actor != "Olga" || seen.rows[0].Via != "api" || (seen.rows[0].Note != "") != underWay {
+			t.Errorf("the trail says %+v", seen.rows)
+		}
 		want := map[bool]string{false: `"look_up":"due"`, true: `"look_up":"under_way"`}[underWay]
 		if got.status != 200 || !strings.Contains(got.body, want) || !strings.Contains(got.body, `"version":2`) {
 			t.Errorf("%d %s", got.status, got.body)

@@ -63,13 +63,18 @@ func (a *API) replayDelivery(c echo.Context, who identity) error {
 	if err != nil {
 		return err
 	}
-	by := access.MadeBy{Person: who.Person, RequestID: web.RequestID(c)}
-	row := by.Row("", "")
-	row.Via = "api"
-	if err := a.deliveries.Replay(c.Request().Context(), id, row); err != nil {
+	if err := a.deliveries.Replay(c.Request().Context(), id, madeOverAPI(c, who, "", "")); err != nil {
 		return deliveryProblem(err)
 	}
 	return a.getDelivery(c, who)
+}
+
+// madeOverAPI is the trail's line of something that a person did with a token.
+func madeOverAPI(c echo.Context, who identity, action, subject string) audit.Row {
+	by := access.MadeBy{Person: who.Person, RequestID: web.RequestID(c)}
+	row := by.Row(action, subject)
+	row.Via = "api"
+	return row
 }
 
 func deliveryProblem(err error) error {

@@ -27,6 +27,11 @@ func TestDocumentationNamesEveryRouteAndCode(t *testing.T) {
 			t.Errorf("docs/api.md does not name the code %s", code)
 		}
 	}
+	for code := range paymentKinds {
+		if !strings.Contains(page, "`"+string(code)+"`") {
+			t.Errorf("docs/api.md does not name the code %s", code)
+		}
+	}
 	for word := range strings.FieldsFuncSeq(page, func(r rune) bool { return strings.ContainsRune(" `\n?(),.", r) }) {
 		if strings.HasPrefix(word, "/v1/") && !known[word] {
 			t.Errorf("docs/api.md names %s, which is not served", word)

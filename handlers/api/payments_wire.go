@@ -53,10 +53,13 @@ func (a *API) paymentAnswerWire(answer *payments.Answer) (client.PaymentAnswer, 
 		Do: string(answer.Do), PaymentID: p.PaymentID, OrderID: p.OrderID, Receipt: a.payments.ReceiptURL(p.Order),
 		Order: a.orderOrNil(p), Refund: refundWire(p.Refunds),
 	}
+	if answer.WorkResult != "" {
+		out.WorkResult = json.RawMessage(answer.WorkResult)
+	}
 	if answer.Do == payments.Proceed {
-		out.Fence, out.Paid, out.Work = answer.Fence, answer.Paid, string(answer.Work)
-		if answer.WorkResult != "" {
-			out.WorkResult = json.RawMessage(answer.WorkResult)
+		out.Fence, out.Paid, out.Work, out.Settles = answer.Fence, answer.Paid, string(answer.Work), client.SettlesAfterWork
+		if answer.MoneyFirst {
+			out.Settles = client.SettlesBeforeWork
 		}
 		return out, nil
 	}

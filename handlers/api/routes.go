@@ -49,6 +49,8 @@ func (r route) timeout() time.Duration {
 
 var wait = parameter{name: "wait", does: "How long to wait while the run is paused, such as 30s; at most 60s."}
 
+var readyWait = parameter{name: "wait", does: "How long to wait for a run to become ready, such as 30s; at most 60s."}
+
 var queueFilters = []parameter{
 	{name: "account", does: "Only this account's."},
 	{name: "agent", does: "Only this kind of agent's."},
@@ -91,7 +93,7 @@ var routes = []route{
 		client.SaveCheckpoint{}, answers{204: nil}, (*API).saveCheckpoint},
 	{http.MethodGet, "/v1/runs/:run_id/checkpoint", agent, "Read the last checkpoint", nil,
 		nil, answers{200: client.Checkpoint{}}, (*API).getCheckpoint},
-	{http.MethodPost, "/v1/runs/claim", agent, "Take the lease of any run that is ready", nil,
+	{http.MethodPost, "/v1/runs/claim", agent, "Take the lease of any run that is ready", []parameter{readyWait},
 		client.ClaimRequest{}, answers{200: client.RunLease{}, 204: nil}, (*API).claimRun},
 
 	// Effects.
@@ -165,6 +167,14 @@ var routes = []route{
 		nil, answers{200: client.DeliveryView{}}, (*API).getDelivery},
 	{http.MethodPost, "/v1/deliveries/:delivery_id/replay", decider, "Send a delivery again, under its id", nil,
 		nil, answers{200: client.DeliveryView{}}, (*API).replayDelivery},
+
+	// Log files that agents keep.
+	{http.MethodGet, "/v1/logfiles", reader, "The log files that are read, those that were changed first", nil,
+		nil, answers{200: client.LogFiles{}}, (*API).logFiles},
+	{http.MethodPost, "/v1/logfiles/:log_file_id/acknowledge", administrator, "Acknowledge that a log file was changed: everything open in its runs becomes unknown", nil,
+		client.LogFileNote{}, answers{200: client.LogFile{}}, (*API).acknowledgeFile},
+	{http.MethodPost, "/v1/logfiles/:log_file_id/close", decider, "End a run that lives in a log file", nil,
+		client.CloseLogFileRun{}, answers{200: client.LogFile{}}, (*API).closeFileRun},
 
 	// The log.
 	{http.MethodGet, "/v1/log", reader, "Whether the log is known to have lost events", nil,

@@ -39,15 +39,28 @@ func (a *API) openRun(c echo.Context, who identity) error {
 	return web.JSON(c, http.StatusOK, leaseWire(lease))
 }
 
+// claimRun answers at once, or, asked to wait, when a run is ready.
 func (a *API) claimRun(c echo.Context, who identity) error {
 	in, err := web.Decode[client.ClaimRequest](c)
 	if err != nil {
 		return err
 	}
-	lease, err := a.engine.Claim(c.Request().Context(), effects.Claim{
+	wait, err := waitOf(c.QueryParam("wait"), "?wait")
+	if err != nil {
+		return err
+	}
+	claim := effects.Claim{
 		Account: who.account(), Agents: in.Agents, Worker: in.Worker, AttemptID: in.AttemptID,
-		Lease: seconds(in.LeaseSeconds),
-	})
+		Lease: seconds(in.LeaseSeconds), Wait: wait,
+	}
+	ctx := c.Request().Context()
+	waiting, cancel := untilStopping(ctx)
+	defer cancel()
+	lease, err := a.engine.Claim(waiting, claim)
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		claim.Wait = 0
+		lease, err = a.engine.Claim(ctx, claim)
+	}
 	if err != nil {
 		return a.refused(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/ledger/audit"
 	"quittance/reconcile/access"
 	"quittance/reconcile/effects"
 	"quittance/web"
@@ -131,13 +132,28 @@ func (doors) Authenticate(_ context.Context, bearer string) (access.Identity, er
 	return access.Identity{}, access.ErrUnknown
 }
 
-func serve(t *testing.T, s *stub) string {
+func (doors) Record(context.Context, audit.Row) error { return nil }
+
+// trail keeps what is recorded.
+type trail struct {
+	doors
+	rows []audit.Row
+}
+
+func (t *trail) Record(_ context.Context, r audit.Row) error {
+	t.rows = append(t.rows, r)
+	return nil
+}
+
+func serve(t *testing.T, s *stub) string { return serveBehind(t, s, doors{}) }
+
+func serveBehind(t *testing.T, s *stub, doors Access) string {
 	t.Helper()
 	e, err := web.New(web.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Register(e, Options{Engine: s, Access: doors{}, PublicURL: "https://desk.example/", Version: "test"})
+	err = Register(e, Options{Engine: s, Access: doors, PublicURL: "https://desk.example/", Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -154,6 +154,14 @@ func (w *world) changes() map[string]func() answer {
 			return post(ada, "/health", "/health/gap/acknowledge", url.Values{"note": {"restored"}})
 		},
 		"/health/gap/end": func() answer { return post(ada, "/health", "/health/gap/end", url.Values{"note": {"looked"}}) },
+		"/health/copy/adopt": func() answer {
+			for _, place := range []string{"production", "drill"} {
+				if err := w.engine.Arrive(context.Background(), place, false, true); err != nil {
+					w.t.Fatal(err)
+				}
+			}
+			return post(ada, "/health", "/health/copy/adopt", url.Values{"note": {"the other is gone"}})
+		},
 		"/health/file/acknowledge": func() answer {
 			id := w.changedFile("/var/agent/effects.jsonl")
 			return post(ada, "/health", "/health/file/acknowledge", url.Values{"file": {fmt.Sprint(id)}, "note": {"restored by hand"}})

@@ -21,6 +21,7 @@ import (
 	"quittance/reconcile/payments"
 	"quittance/reconcile/recoveries"
 	"quittance/reconcile/refunds"
+	"quittance/reconcile/seal"
 	"quittance/reconcile/wake"
 	"quittance/web"
 )
@@ -33,6 +34,7 @@ type Options struct {
 	Hub    *notify.Hub
 	Bulk   *bulk.Service
 	Wake   *wake.Service
+	Sealer *seal.Sealer // nil: the page says nothing of the sealed record
 	// Payments, Refunds and Recoveries are what finance looks at.
 	Payments   *payments.Engine
 	Refunds    *refunds.Engine
@@ -51,6 +53,7 @@ type Desk struct {
 	hub      *notify.Hub
 	bulk     *bulk.Service
 	wake     *wake.Service
+	sealer   *seal.Sealer
 	pay      *payments.Engine
 	refund   *refunds.Engine
 	recovery *recoveries.Engine
@@ -65,7 +68,8 @@ type Desk struct {
 // Register puts every page on e.
 func Register(e *echo.Echo, o Options) *Desk {
 	d := &Desk{
-		engine: o.Engine, access: o.Access, db: o.DB, hub: o.Hub, bulk: o.Bulk, wake: o.Wake, pay: o.Payments, refund: o.Refunds, recovery: o.Recoveries, log: o.Log,
+		engine: o.Engine, access: o.Access, db: o.DB, hub: o.Hub, bulk: o.Bulk, wake: o.Wake, sealer: o.Sealer, pay: o.Payments, refund: o.Refunds,
+		recovery: o.Recoveries, log: o.Log,
 		cookie: web.SessionCookie{Secure: strings.HasPrefix(o.PublicURL, "https://")},
 		public: strings.TrimRight(o.PublicURL, "/"), version: o.Version, began: time.Now(),
 	}

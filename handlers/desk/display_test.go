@@ -132,6 +132,38 @@ func TestBC141_ExportedCellsAreHarmless(t *testing.T) {
 	}
 }
 
+// No digit of a number is lost on the way to the page: it passes through no float.
+func TestBC059_ThePageShowsEveryDigit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i, digits := range []string{"9007199254740993", "3141592653589793239"} {
+		id := w.interrupted(fmt.Sprint("run-", i), "send_email", `{"order_id":`+digits+`,"to":"a@b.example"}`)
+		if text := w.signedIn("vera").get("/effects/" + id).text(); !strings.Contains(text, digits) || strings.Contains(text, "9007199254740992") {
+			t.Errorf("%s is not shown", digits)
+		}
+	}
+}
+
+func TestBC060_ThePageShowsPlainDigits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.interrupted("run-60", "send_email", `{"to":"a@b.example"}`)
+	w.decide(w.petra, effects.Decide{EffectID: id, Verdict: effects.VerdictTaken, Note: "seen", Result: []byte(`{"transfer":820311904417712129,"count":7264515}`)})
+	text := w.signedIn("vera").get("/effects/" + id).text()
+	for _, digits := range []string{"820311904417712129", "7264515"} {
+		if !strings.Contains(text, digits) {
+			t.Errorf("%s is not shown", digits)
+		}
+	}
+}
+
+// A tool of which nothing can ever prove what became of a call says so where it is set up.
+func TestBC084_TheToolsPageWarnsOfATool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	says(t, w.signedIn("vera").get("/tools"), "Blind: no look-up", "the downstream keeps no key of ours and cannot be asked")
+}
+
 func TestBC150_TimesNameTheirZone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

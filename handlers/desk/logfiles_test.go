@@ -2,12 +2,16 @@ package desk_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"quittance/reconcile/logfile"
+	"quittance/reconcile/logs"
 )
 
 // changedFile is a log file with an open alarm.
@@ -21,6 +25,25 @@ func (w *world) changedFile(path string) int64 {
 		w.t.Fatal(err)
 	}
 	return id
+}
+
+// readFile is a log file of one run that was read, and then changed.
+func (w *world) readFile() int64 {
+	w.t.Helper()
+	path := filepath.Join(w.t.TempDir(), "effects.jsonl")
+	lines := `{"type":"intent","key":"K-1","tool":"send_mail"}` + "\n" + `{"type":"completed","key":"K-1"}` + "\n"
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	r, err := logs.Open(w.t.Context(), w.engine, w.db, slog.New(slog.DiscardHandler), logs.Options{Account: w.account, Path: path, Agent: "ap-bot", Run: "run-file"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Import(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.changedFile(path)
 }
 
 func TestAChangedLogFileIsSaidEverywhereUntilItIsAcknowledged(t *testing.T) {

@@ -91,6 +91,13 @@ func (d *Desk) page(r *request, title, here string) (views.Page, error) {
 			p.Gap += "New effects start as interrupted until an admin ends the gap under Health."
 		}
 	}
+	copied, err := d.engine.Copy(r.ctx())
+	if err != nil {
+		return p, err
+	}
+	if copied != nil {
+		p.Gap = strings.TrimSpace(p.Gap + " " + copyText(*copied) + " An admin decides under Health whether it belongs here.")
+	}
 	alarms, err := d.alarms(r)
 	if err != nil {
 		return p, err

@@ -87,6 +87,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/health", who: reader, handle: (*Desk).health},
 	{method: http.MethodPost, path: "/health/gap/acknowledge", who: admin, handle: (*Desk).acknowledgeGap, action: "gap.acknowledge"},
 	{method: http.MethodPost, path: "/health/gap/end", who: admin, handle: (*Desk).endGap, action: "gap.end"},
+	{method: http.MethodPost, path: "/health/copy/adopt", who: admin, handle: (*Desk).adopt, action: "copy.adopt"},
 	{method: http.MethodPost, path: "/health/file/acknowledge", who: admin, handle: (*Desk).acknowledgeFile, action: "logfile.acknowledge"},
 	{method: http.MethodGet, path: "/audit", who: auditor, handle: (*Desk).auditPage},
 	{method: http.MethodGet, path: "/audit.csv", who: auditor, handle: (*Desk).auditCSV},

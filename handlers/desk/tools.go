@@ -125,6 +125,9 @@ func toolCard(t *policy.Tool) views.Tool {
 		}
 		fact("The vendor's own key", text)
 	}
+	if t.Guarded() && !t.HasLookup() && t.VendorKey == nil {
+		fact("What proves what happened", "nothing: the downstream keeps no key of ours and cannot be asked, so every call whose outcome is lost waits for a person")
+	}
 	if t.OnUnknown == policy.OnUnknownSameKey {
 		fact("When the outcome is unknown", "sent again with the vendor's own key, while that lives")
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -32,6 +33,7 @@ import (
 	"quittance/reconcile/policy/read"
 	"quittance/reconcile/recoveries"
 	"quittance/reconcile/refunds"
+	"quittance/reconcile/seal"
 	"quittance/reconcile/wake"
 	"quittance/web"
 )
@@ -62,6 +64,7 @@ type world struct {
 	engine  *effects.Engine
 	access  *access.Service
 	hub     *notify.Hub
+	sealer  *seal.Sealer
 	pay     *payments.Engine
 	refund  *refunds.Engine
 	url     string
@@ -98,6 +101,7 @@ func newWorldWith(t testing.TB, source string) *world {
 		t.Fatal(err)
 	}
 	w.access = access.New(w.db)
+	w.sealer = seal.New(w.db, seal.NewAnchor(filepath.Join(t.TempDir(), "anchor.json")), func() { w.hub.Changed("") }, log)
 	err = w.db.InTx(t.Context(), func(ctx context.Context, tx *ledger.Tx) (err error) {
 		w.account, err = store.Account(ctx, tx, "acme")
 		return err
@@ -129,7 +133,8 @@ func newWorldWith(t testing.TB, source string) *world {
 	}
 	w.refund = refunds.New(refunds.Options{DB: w.db, Policy: w.engine.Policy, Log: log})
 	desk.Register(e, desk.Options{
-		Engine: w.engine, Access: w.access, DB: w.db, Hub: w.hub, Bulk: many, Wake: waker, Payments: w.pay, Refunds: w.refund, Recoveries: recoveries.New(w.db), Log: log, Version: "test",
+		Engine: w.engine, Access: w.access, DB: w.db, Hub: w.hub, Bulk: many, Wake: waker, Sealer: w.sealer, Payments: w.pay, Refunds: w.refund,
+		Recoveries: recoveries.New(w.db), Log: log, Version: "test",
 	})
 	s := httptest.NewServer(e)
 	t.Cleanup(s.Close)

@@ -32,6 +32,35 @@ var settings = map[string]string{
 	"idle_in_transaction_session_timeout": "'60s'", // no transaction of ours waits for the network
 }
 
+// access lets in whoever the kernel says we are, and nobody over the network. The second
+// line is for pg_basebackup, which "all" does not cover.
+const (
+	access       = accessBefore + "local replication all peer map=quittance\n"
+	accessBefore = "# The kernel says who is calling; nobody comes over the network.\nlocal all all peer map=quittance\n"
+)
+
+// admit brings the file of a cluster that was made without it up to date, unless somebody
+// has changed it. It is read when the server starts.
+func (f folder) admit() error {
+	path := filepath.Join(f.cluster(), "pg_hba.conf")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("couldn't read who may connect: %w", err)
+	}
+	if string(text) != accessBefore {
+		return nil
+	}
+	h, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return fmt.Errorf("couldn't say who may connect: %w", err)
+	}
+	_, err = h.WriteString(access[len(accessBefore):])
+	if err := errors.Join(err, h.Sync(), h.Close()); err != nil {
+		return fmt.Errorf("couldn't say who may connect: %w", err)
+	}
+	return nil
+}
+
 // create makes the cluster when the folder has none. initdb runs beside the final
 // place and its result is renamed there, so that a cluster is whole or absent.
 func (f folder) create(ctx context.Context, more map[string]string) error {
@@ -106,7 +135,7 @@ func (f folder) configure(dir string, more map[string]string) error {
 		flags      int
 	}{
 		{"postgresql.conf", conf.String(), os.O_APPEND},
-		{"pg_hba.conf", "# The kernel says who is calling; nobody comes over the network.\nlocal all all peer map=quittance\n", os.O_TRUNC},
+		{"pg_hba.conf", access, os.O_TRUNC},
 		{"pg_ident.conf", fmt.Sprintf("quittance %s %s\nquittance %s %s\n", name, Role, name, admin), os.O_TRUNC},
 	}
 	for _, file := range files {

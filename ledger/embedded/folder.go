@@ -19,6 +19,9 @@ const (
 	halfName    = "postgres.new" // an initdb that has not finished
 	lockName    = "lock"
 	logName     = "postgres.log"
+	// AnchorName is the file that names the newest sealed block of the log. A folder that
+	// has it and no database any more is ours: the new database is told from the lost one.
+	AnchorName = "anchor.json"
 )
 
 // folder is a data folder and the user its server runs as.
@@ -82,7 +85,10 @@ func (f folder) checkOurs() error {
 			return f.checkCluster()
 		case halfName, lockName, logName, logName + ".1", "lost+found":
 		default:
-			foreign = e.Name()
+			// Beside the anchors may lie what a crash left of writing one.
+			if !strings.HasPrefix(e.Name(), "anchor") || !strings.Contains(e.Name(), ".json") {
+				foreign = e.Name()
+			}
 		}
 	}
 	if foreign != "" {

@@ -87,6 +87,9 @@ func (f folder) launch(ctx context.Context) (*Instance, error) {
 	if err := f.clean(ctx); err != nil {
 		return nil, err
 	}
+	if err := f.admit(); err != nil {
+		return nil, err
+	}
 	return f.spawn(ctx, inst)
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"quittance/ledger"
 
@@ -35,7 +36,10 @@ type Part struct {
 	Lines      int64        `db:"lines"`
 	Digest     ledger.Bytes `db:"digest"`
 	Identity   string       `db:"identity"`
+	Since      ledger.Time  `db:"since"` // rotated files from then on come before it; zero: not known
 }
+
+const partColumns = `p.id, p.log_id, p.generation, p.read_to, p.lines, p.digest, p.identity, p.since`
 
 // Open finds the account's log at path, or adds it.
 func Open(ctx context.Context, tx *ledger.Tx, account int64, path, agent, run string) (int64, error) {
@@ -79,9 +83,34 @@ func Lock(ctx context.Context, tx *ledger.Tx, id int64) (Log, error) {
 // this generation.
 func LastPart(ctx context.Context, r ledger.Reader, log int64) (p Part, ok bool, err error) {
 	err = r.Get(ctx, &p, `
-		SELECT p.id, p.log_id, p.generation, p.read_to, p.lines, p.digest, p.identity
+		SELECT `+partColumns+`
 		FROM logfile_parts p JOIN logfiles g ON g.id = p.log_id AND g.generation = p.generation
 		WHERE p.log_id = $1 ORDER BY p.id DESC LIMIT 1`, log)
+	return found(p, err)
+}
+
+// PartsBefore are the files that the log was before a part, in the same generation, the
+// last one first; at most n.
+func PartsBefore(ctx context.Context, r ledger.Reader, part Part, n int) (list []Part, err error) {
+	err = r.Select(ctx, &list, `
+		SELECT `+partColumns+` FROM logfile_parts p
+		WHERE p.log_id = $1 AND p.generation = $2 AND p.id < $3 ORDER BY p.id DESC LIMIT $4`, part.Log, part.Generation, part.ID, n)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read what a log file was before: %w", err)
+	}
+	return list, nil
+}
+
+// PartOf reads a part of the log's present generation; ok is false when it is not one.
+func PartOf(ctx context.Context, r ledger.Reader, log, part int64) (p Part, ok bool, err error) {
+	err = r.Get(ctx, &p, `
+		SELECT `+partColumns+`
+		FROM logfile_parts p JOIN logfiles g ON g.id = p.log_id AND g.generation = p.generation
+		WHERE p.log_id = $1 AND p.id = $2`, log, part)
+	return found(p, err)
+}
+
+func found(p Part, err error) (Part, bool, error) {
 	if errors.Is(err, ledger.ErrNotFound) {
 		return p, false, nil
 	}
@@ -91,11 +120,19 @@ func LastPart(ctx context.Context, r ledger.Reader, log int64) (p Part, ok bool,
 	return p, true, nil
 }
 
+// OtherPaths are the paths of all other logs.
+func OtherPaths(ctx context.Context, r ledger.Reader, log int64) (paths []string, err error) {
+	if err = r.Select(ctx, &paths, `SELECT DISTINCT path FROM logfiles WHERE id <> $1`, log); err != nil {
+		return nil, fmt.Errorf("couldn't list the other log files: %w", err)
+	}
+	return paths, nil
+}
+
 // AddPart begins a file of which nothing has been read.
-func AddPart(ctx context.Context, tx *ledger.Tx, log int64, generation int, digest []byte, identity string) (p Part, err error) {
+func AddPart(ctx context.Context, tx *ledger.Tx, log int64, generation int, digest []byte, since time.Time) (p Part, err error) {
 	err = tx.Get(ctx, &p, `
-		INSERT INTO logfile_parts (log_id, generation, digest, identity) VALUES ($1, $2, $3, $4)
-		RETURNING id, log_id, generation, read_to, lines, digest, identity`, log, generation, digest, identity)
+		INSERT INTO logfile_parts AS p (log_id, generation, digest, since) VALUES ($1, $2, $3, $4)
+		RETURNING `+partColumns, log, generation, digest, since)
 	if err != nil {
 		return p, fmt.Errorf("couldn't begin a log file: %w", err)
 	}

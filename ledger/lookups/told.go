@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lib/pq"
 
@@ -78,6 +79,24 @@ func Lapsed(ctx context.Context, r ledger.Reader, tools []string, n int) ([]Ques
 		return nil, fmt.Errorf("couldn't list what nobody answered: %w", err)
 	}
 	return list, nil
+}
+
+// Unclaimed ends the schedule of questions about the tools that are due and that nobody has
+// taken for so long; patience is by their step. It tells how many those are.
+func Unclaimed(ctx context.Context, tx *ledger.Tx, tools []string, patience []time.Duration) (int, error) {
+	seconds := make([]float64, len(patience))
+	for i, d := range patience {
+		seconds[i] = d.Seconds()
+	}
+	n, err := tx.Exec(ctx, `
+		UPDATE lookup_schedule s SET ended_at = clock_timestamp(), next_lookup_at = NULL
+		FROM unnest($2::float8[]) WITH ORDINALITY AS p(seconds, number)
+		WHERE s.tool = ANY($1::text[]) AND s.step = p.number - 1 AND s.plan = 'unknown' AND s.ended_at IS NULL AND s.asked_until IS NULL
+		AND s.next_lookup_at <= clock_timestamp() - make_interval(secs => p.seconds)`, pq.Array(tools), pq.Array(seconds))
+	if err != nil {
+		return 0, fmt.Errorf("couldn't end what nobody takes: %w", err)
+	}
+	return int(n), nil
 }
 
 // LastProblem is why the last look at an effect, but for one, could not check; "" where it

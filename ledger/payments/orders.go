@@ -76,7 +76,7 @@ func AddOrder(ctx context.Context, tx *ledger.Tx, o Order) error {
 	if err != nil {
 		return fmt.Errorf("couldn't create an order: %w", err)
 	}
-	return nil
+	return watch(ctx, tx, o)
 }
 
 // MoveOrder moves an order from one state to another.

@@ -46,6 +46,7 @@ type Row struct {
 	AttemptID     string      `db:"attempt_id"`
 	ClaimedAt     time.Time   `db:"claimed_at"`
 	PaidFirst     bool        `db:"paid_first"`
+	WorkDone      bool        `db:"work_done"` // by the broadcast of an earlier try, which follows the work
 	BroadcastAt   ledger.Time `db:"broadcast_at"`
 	BroadcastHash string      `db:"broadcast_hash"`
 	Tx            string      `db:"tx"`
@@ -73,48 +74,55 @@ type Answer struct {
 const claimed = `p.account_id, p.gateway, p.payment_id, p.payer, p.fingerprint, p.network, p.asset, p.amount, p.pay_to,
 	COALESCE(p.quote, '') AS quote, COALESCE(p.method, '') AS method, COALESCE(p.tool, '') AS tool, COALESCE(p.arguments, '') AS arguments, p.order_id`
 
-const columns = `p.id, ` + claimed + `, p.first_at, p.state, p.fence, COALESCE(p.attempt_id, '') AS attempt_id, p.claimed_at, p.paid_first,
+const columns = `p.id, ` + claimed + `, p.first_at, p.state, p.fence, COALESCE(p.attempt_id, '') AS attempt_id, p.claimed_at, p.paid_first, p.work_done,
 	p.broadcast_at, COALESCE(p.broadcast_hash, '') AS broadcast_hash, COALESCE(p.tx, '') AS tx, COALESCE(p.why, '') AS why, p.healed, p.ended_at,
 	COALESCE(p.response_status, 0) AS response_status, COALESCE(p.response_headers, '') AS response_headers, p.response_body,
 	COALESCE(p.response_size, 0) AS response_size, p.response_digest, COALESCE(p.pruned_from, '') AS pruned_from,
 	p.check_at, p.check_step, p.checked_at, COALESCE(p.check_said, '') AS check_said, clock_timestamp() AS now`
 
 // First claims a payment id that nobody has claimed, with the authorization it brings, in
-// a statement of its own: one round trip and one commit. False, with nothing written, when
-// the id, the quote or the authorization is known already, or a log gap is open: then the
-// caller finds out which.
-func First(ctx context.Context, db *ledger.DB, c Claimed, attemptID string, a *Authorization) (fence int64, ok bool, err error) {
+// a statement of its own: one round trip and one commit. Where the id is known it writes
+// nothing and gives what is stored. nil when the quote or the authorization is another
+// payment's, somebody claims the id just now, or a log gap is open: then the caller finds
+// out which.
+func First(ctx context.Context, db *ledger.DB, c Claimed, attemptID string, a *Authorization) (row *Row, fresh bool, err error) {
 	var nonce, payer any
 	var before int64
+	var signed bool
 	if a != nil {
-		nonce, payer, before = a.Nonce, a.Payer, a.ValidBefore
+		nonce, payer, before, signed = a.Nonce, a.Payer, a.ValidBefore, a.Signed
 	}
-	err = db.Once(ctx, &fence, `
-		WITH p AS (
-			INSERT INTO payments (account_id, gateway, payment_id, payer, fingerprint, network, asset, amount, pay_to, quote, method, tool, arguments,
+	var found struct {
+		Row
+		Fresh bool `db:"fresh"`
+	}
+	err = db.Once(ctx, &found, `
+		WITH n AS (
+			INSERT INTO payments AS p (account_id, gateway, payment_id, payer, fingerprint, network, asset, amount, pay_to, quote, method, tool, arguments,
 				order_id, first_at, state, fence, attempt_id, claimed_at)
 			SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, NULLIF($10, ''), NULLIF($11, ''), NULLIF($12, ''), NULLIF($13, ''),
 				$14::uuid, now, 'in_flight', i.fence_base + 1, NULLIF($15, ''), now
 			FROM installation i, (SELECT clock_timestamp() AS now OFFSET 0) AS t
 			WHERE NOT EXISTS (SELECT 1 FROM log_gaps WHERE ended_at IS NULL)
 			ON CONFLICT DO NOTHING
-			RETURNING id, fence, claimed_at
+			RETURNING `+columns+`
 		), a AS (
-			INSERT INTO authorizations (payment, network, asset, payer, nonce, valid_before, offered_at, taken_up_at)
-			SELECT id, $6, $7, $16::text, $17::text, $18, claimed_at, claimed_at FROM p WHERE $17::text IS NOT NULL
+			INSERT INTO authorizations (payment, network, asset, payer, nonce, valid_before, signed, offered_at, taken_up_at)
+			SELECT id, $6, $7, $16::text, $17::text, $18, $19, claimed_at, claimed_at FROM n WHERE $17::text IS NOT NULL
 		), e AS (
-			INSERT INTO payment_events (at, payment, kind, data) SELECT claimed_at, id, 'claimed', json_build_object('fence', fence)::text FROM p
+			INSERT INTO payment_events (at, payment, kind, data) SELECT claimed_at, id, 'claimed', json_build_object('fence', fence)::text FROM n
 		)
-		SELECT fence FROM p`,
+		SELECT true AS fresh, * FROM n
+		UNION ALL SELECT false AS fresh, `+columns+` FROM payments p WHERE p.account_id = $1 AND p.gateway = $2 AND p.payment_id = $3`,
 		c.Account, c.Gateway, c.PaymentID, c.Payer, c.Fingerprint, c.Network, c.Asset, c.Amount, c.PayTo, c.Quote, c.Method, c.Tool, c.Arguments,
-		c.OrderID, attemptID, payer, nonce, before)
+		c.OrderID, attemptID, payer, nonce, before, signed)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound), ledger.Constraint(err) == "authorizations_once":
-		return 0, false, nil
+		return nil, false, nil
 	case err != nil:
-		return 0, false, fmt.Errorf("couldn't claim a payment: %w", err)
+		return nil, false, fmt.Errorf("couldn't claim a payment: %w", err)
 	}
-	return fence, true, nil
+	return &found.Row, found.Fresh, nil
 }
 
 // Add inserts a payment in the state it starts with, as a transaction that decided about
@@ -185,12 +193,13 @@ func one(ctx context.Context, r ledger.Reader, query string, args ...any) (*Row,
 }
 
 // TakeOver gives the payment to another try of its gateway: its fence rises, its age
-// starts again. What the try before recorded is kept only where the money has moved.
-func TakeOver(ctx context.Context, tx *ledger.Tx, id, fence int64, attemptID string, paid bool) error {
+// starts again. Its broadcast is kept only where the money has moved; done says that it
+// meant that the work was done, which is kept for ever.
+func TakeOver(ctx context.Context, tx *ledger.Tx, id, fence int64, attemptID string, paid, done bool) error {
 	return exactly(ctx, tx, "take a payment over", `
-		UPDATE payments SET state = 'in_flight', fence = $2, attempt_id = NULLIF($3, ''), claimed_at = clock_timestamp(), paid_first = $4, why = NULL,
+		UPDATE payments SET state = 'in_flight', fence = $2, attempt_id = NULLIF($3, ''), claimed_at = clock_timestamp(), paid_first = $4, work_done = work_done OR $5, why = NULL,
 			broadcast_at = CASE WHEN $4 THEN broadcast_at END, broadcast_hash = CASE WHEN $4 THEN broadcast_hash END
-		WHERE id = $1 AND fence < $2 AND state IN ('in_flight','unknown')`, id, fence, attemptID, paid)
+		WHERE id = $1 AND fence < $2 AND state IN ('in_flight','unknown')`, id, fence, attemptID, paid, done)
 }
 
 // Broadcast records that the payment is about to be sent.
@@ -275,7 +284,7 @@ func exactly(ctx context.Context, tx *ledger.Tx, what, query string, args ...any
 
 // ByOrder reads the payment whose order has, or will have, an id.
 func ByOrder(ctx context.Context, r ledger.Reader, order string) (*Row, error) {
-	if _, err := uuid.Parse(order); err != nil {
+	if len(order) != 36 || uuid.Validate(order) != nil { // PostgreSQL does not read all that the package does
 		return nil, nil
 	}
 	return one(ctx, r, `SELECT `+columns+` FROM payments p WHERE p.order_id = $1::uuid`, order)

@@ -108,20 +108,27 @@ func Classify(ctx context.Context, tx *ledger.Tx, t Transfer) error {
 		WHERE id = $1::uuid`, t.ID, t.OrderID, t.Class, t.Over, t.Block, t.BlockHash, t.Final, t.RevertedAt)
 }
 
-// NotFinal are transfers of a network that can still be reorganised away, those that were
-// asked about longest ago first, at most limit.
-func NotFinal(ctx context.Context, r ledger.Reader, network string, limit int) (list []Transfer, err error) {
-	err = r.Select(ctx, &list, `SELECT `+transferColumns+` FROM transfers t WHERE NOT t.final AND t.network = $1
-		ORDER BY COALESCE(t.asked_at, t.seen_at) LIMIT $2`, network, limit)
+// TakeNotFinal takes transfers of a network that can still be reorganised away, those that
+// were asked about longest ago first and none within a pause, at most limit. Whoever takes
+// them asks: others leave them for the pause.
+func TakeNotFinal(ctx context.Context, db *ledger.DB, network string, pause time.Duration, limit int) (list []Transfer, err error) {
+	rows, err := db.OnceEach(ctx, `
+		UPDATE transfers t SET asked_at = clock_timestamp()
+		WHERE t.id IN (SELECT id FROM transfers WHERE NOT final AND network = $1 AND COALESCE(asked_at, seen_at) <= clock_timestamp() - $2 * interval '1 microsecond'
+			ORDER BY COALESCE(asked_at, seen_at) LIMIT $3 FOR UPDATE SKIP LOCKED)
+		RETURNING `+transferColumns, network, pause.Microseconds(), limit)
 	if err != nil {
-		return nil, fmt.Errorf("couldn't read transfers that are not final: %w", err)
+		return nil, fmt.Errorf("couldn't take transfers that are not final: %w", err)
 	}
-	return list, nil
-}
-
-// Asked notes that the rail was asked about transfers.
-func Asked(ctx context.Context, tx *ledger.Tx, id string) error {
-	return exactly(ctx, tx, "note a question about a transfer", `UPDATE transfers SET asked_at = clock_timestamp() WHERE id = $1::uuid`, id)
+	defer rows.Close()
+	for rows.Next() {
+		var t Transfer
+		if err := rows.StructScan(&t); err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, rows.Err()
 }
 
 // Unplaced are transfers that a person has to place: without an order, or held since they

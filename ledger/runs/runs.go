@@ -179,6 +179,33 @@ func Move(ctx context.Context, tx *ledger.Tx, run *Row, to State, now time.Time)
 	return nil
 }
 
+// End closes a run that nobody holds. [ErrLost] when somebody does, or it has ended.
+func End(ctx context.Context, tx *ledger.Tx, run *Row, state State, now time.Time) error {
+	return endless(ctx, tx, run, state, `
+		UPDATE runs SET state = $2, changed_at = $3, closed_at = $3
+		WHERE id = $1 AND lease_hash IS NULL AND state IN ('ready','paused')`, now)
+}
+
+// Reopen opens a run again that has ended; only one in a log file can go on.
+func Reopen(ctx context.Context, tx *ledger.Tx, run *Row, now time.Time) error {
+	return endless(ctx, tx, run, Ready, `
+		UPDATE runs SET state = $2, changed_at = $3, resumable_since = $3, closed_at = NULL
+		WHERE id = $1 AND state IN ('finished','failed','cancelled')`, now)
+}
+
+// endless moves a run that nobody holds.
+func endless(ctx context.Context, tx *ledger.Tx, run *Row, to State, query string, now time.Time) error {
+	n, err := tx.Exec(ctx, query, run.ID, string(to), now)
+	if err != nil {
+		return fmt.Errorf("couldn't move a run: %w", err)
+	}
+	if n != 1 {
+		return ErrLost
+	}
+	run.State = to
+	return nil
+}
+
 // NextReady finds a ready run of one of the agents that no other transaction is
 // taking and that lives in no log file, and locks it; nil when there is none.
 func NextReady(ctx context.Context, tx *ledger.Tx, account int64, agents []string) (*Row, error) {

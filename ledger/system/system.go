@@ -86,42 +86,6 @@ func Read(ctx context.Context, r ledger.Reader) (Moment, error) {
 	return m, nil
 }
 
-// FindGap opens a log gap unless one is open.
-func FindGap(ctx context.Context, tx *ledger.Tx, by string) error {
-	_, err := tx.Exec(ctx, `INSERT INTO log_gaps (found_by) VALUES ($1) ON CONFLICT DO NOTHING`, by)
-	if err != nil {
-		return fmt.Errorf("couldn't record a log gap: %w", err)
-	}
-	return nil
-}
-
-// fenceJump is how far fences and epochs jump with an acknowledged gap: past any
-// number that a lost attempt can have had.
-const fenceJump = 1_000_000
-
-// AcknowledgeGap marks the open gap as acknowledged and raises the fence base.
-// False when there is none to acknowledge.
-func AcknowledgeGap(ctx context.Context, tx *ledger.Tx, person int64, note string) (bool, error) {
-	n, err := tx.Exec(ctx, `
-		UPDATE log_gaps SET acknowledged_at = clock_timestamp(), acknowledged_by = $1, note = $2
-		WHERE ended_at IS NULL AND acknowledged_at IS NULL`, person, note)
-	if err != nil || n == 0 {
-		return false, err
-	}
-	if _, err := tx.Exec(ctx, `UPDATE installation SET fence_base = fence_base + $1`, fenceJump); err != nil {
-		return false, fmt.Errorf("couldn't raise the fences: %w", err)
-	}
-	return true, nil
-}
-
-// EndGap ends an acknowledged gap; false when there is none.
-func EndGap(ctx context.Context, tx *ledger.Tx, person int64, note string) (bool, error) {
-	n, err := tx.Exec(ctx, `
-		UPDATE log_gaps SET ended_at = clock_timestamp(), ended_by = $1, end_note = $2
-		WHERE ended_at IS NULL AND acknowledged_at IS NOT NULL`, person, note)
-	return n == 1, err
-}
-
 // SavePolicy keeps a policy text for the runs opened under it.
 func SavePolicy(ctx context.Context, tx *ledger.Tx, digest []byte, source string) error {
 	_, err := tx.Exec(ctx, `INSERT INTO policies (digest, source) VALUES ($1, $2) ON CONFLICT DO NOTHING`, digest, source)
@@ -158,48 +122,4 @@ func PolicySource(ctx context.Context, r ledger.Reader, digest []byte) (string, 
 		return "", fmt.Errorf("couldn't read a run's policy: %w", err)
 	}
 	return s, nil
-}
-
-// Identity is what tells one database from its copies.
-type Identity struct {
-	Environment      string `db:"environment"`
-	SystemIdentifier string `db:"system_identifier"`
-	Timeline         int64  `db:"timeline"`
-	Outward          bool   `db:"outward"`
-}
-
-// Stored is the identity this database was last started with, locked for a change.
-func Stored(ctx context.Context, tx *ledger.Tx) (Identity, error) {
-	var i Identity
-	err := tx.Get(ctx, &i, `
-		SELECT COALESCE(environment, '') AS environment, COALESCE(system_identifier, '') AS system_identifier,
-			COALESCE(timeline, 0) AS timeline, outward
-		FROM installation FOR UPDATE`)
-	if err != nil {
-		return i, fmt.Errorf("couldn't read the installation's mark: %w", err)
-	}
-	return i, nil
-}
-
-// Live is the identity of the server that answers now, as far as PostgreSQL tells.
-func Live(ctx context.Context, r ledger.Reader) (Identity, error) {
-	var i Identity
-	err := r.Get(ctx, &i, `
-		SELECT '' AS environment, s.system_identifier::text AS system_identifier, c.timeline_id AS timeline, true AS outward
-		FROM pg_control_system() s, pg_control_checkpoint() c`)
-	if err != nil {
-		return i, fmt.Errorf("couldn't read the database's identity: %w", err)
-	}
-	return i, nil
-}
-
-// Store keeps the identity.
-func Store(ctx context.Context, tx *ledger.Tx, i Identity) error {
-	_, err := tx.Exec(ctx, `
-		UPDATE installation SET environment = $1, system_identifier = $2, timeline = $3, outward = $4`,
-		i.Environment, i.SystemIdentifier, i.Timeline, i.Outward)
-	if err != nil {
-		return fmt.Errorf("couldn't store the installation's mark: %w", err)
-	}
-	return nil
 }

@@ -22,6 +22,7 @@ type Claim struct {
 	Worker    string
 	AttemptID string
 	Lease     time.Duration
+	Wait      time.Duration // how long to wait for a run to become ready; at most [MaxWait]
 }
 
 // Lease is the right to act for a run.

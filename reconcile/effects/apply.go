@@ -22,6 +22,13 @@ func (e *Engine) Apply(ctx context.Context, ops []Op) ([]Answer, error) {
 		if x.refusal != nil {
 			answers[i].Refusal = x.refusal
 		}
+		if x.Finish != nil && len(watched) > 0 {
+			// It may be of a begin that stands before it in the list.
+			if err := e.watch(ctx, watched); err != nil {
+				return nil, err
+			}
+			watched = nil
+		}
 		seen, err := e.watches(ctx, x)
 		switch {
 		case err != nil:

@@ -38,7 +38,8 @@ type Engine struct {
 	due        chan struct{} // a look-up became due
 	arrived    chan struct{} // an event came
 	limiter    *limit.Limiter
-	lastLoop   atomic.Int64 // unix milliseconds of the last finished round of the loops
+	arrival    atomic.Pointer[arrival] // nil: it has not arrived
+	lastLoop   atomic.Int64            // unix milliseconds of the last finished round of the loops
 }
 
 // New makes an engine on a migrated database. hub may be nil: nobody is then woken.

@@ -12,6 +12,9 @@ func (e *Engine) Tick(ctx context.Context) error {
 	return nil
 }
 
+// Waiting is how many claims wait for a run of the account to become ready.
+func (e *Engine) Waiting(account int64) int { return e.hub.Waiting(readyTopic(account)) }
+
 // Look asks whatever is due once, and waits for the answers.
 func (e *Engine) Look(ctx context.Context) error {
 	a := e.newAsker()

@@ -107,12 +107,20 @@ func (w *work) settleRuns(ctx context.Context) error {
 			return fmt.Errorf("couldn't settle run %q: %w", r.RunID, err)
 		}
 		w.hint(r)
+		w.hintReady(r)
 	}
 	return nil
 }
 
 // hint wakes those who wait for the run, and open pages, once this is committed.
 func (w *work) hint(r *run) { w.hints[topic(r.Row)] = struct{}{} }
+
+// hintReady wakes those who wait for any run to become ready, where this one has.
+func (w *work) hintReady(r *run) {
+	if r.State == runs.Ready {
+		w.hints[readyTopic(r.Account)] = struct{}{}
+	}
+}
 
 func (w *work) tell() {
 	w.e.lookSoon(w.planned)

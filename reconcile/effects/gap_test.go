@@ -87,8 +87,9 @@ func (w *world) backup(source string) (restore func() restored) {
 					return fmt.Errorf("%s: %w", t.name, err)
 				}
 			}
-			for _, t := range []string{"accounts", "people", "runs", "effect_events", "refusals", "kept_finishes", "log_gaps"} {
-				if _, err := tx.Exec(ctx, fmt.Sprintf(`SELECT setval(pg_get_serial_sequence('%s', 'id'), (SELECT COALESCE(max(id), 0) + 1 FROM %s), false)`, t, t)); err != nil {
+			for _, c := range []string{"accounts id", "people id", "runs id", "effect_events id", "refusals id", "kept_finishes id", "log_gaps id", "evidence seq", "decisions seq"} {
+				table, id, _ := strings.Cut(c, " ")
+				if _, err := tx.Exec(ctx, fmt.Sprintf(`SELECT setval(pg_get_serial_sequence('%s', '%[2]s'), (SELECT COALESCE(max(%[2]s), 0) + 1 FROM %[1]s), false)`, table, id)); err != nil {
 					return err
 				}
 			}

@@ -63,7 +63,11 @@ func (w *work) endLease(ctx context.Context, r *run, how string) error {
 	}
 	w.settle[r.ID] = r
 	w.hint(r)
-	return runs.EndLease(ctx, w.tx, r.Row, how, to, w.now)
+	if err := runs.EndLease(ctx, w.tx, r.Row, how, to, w.now); err != nil {
+		return err
+	}
+	w.hintReady(r)
+	return nil
 }
 
 // held runs f for the holder of a run's lease; lease_lost for anybody else.
@@ -114,28 +118,9 @@ func (e *Engine) Close(ctx context.Context, account int64, runID, lease, outcome
 		return RunView{}, invalid("/outcome", "It is finished, failed or cancelled.")
 	}
 	view, err := e.held(ctx, account, runID, lease, position, func(ctx context.Context, w *work, r *run) (*Refusal, error) {
-		open, unused, err := store.Unfinished(ctx, w.tx, r.ID)
-		if err != nil {
-			return nil, err
+		if refusal, err := w.closeEffects(ctx, r, outcome); refusal != nil || err != nil {
+			return refusal, err
 		}
-		if open > 0 {
-			return r.refusal(CodeRunOpen, "An effect of this run is not closed yet."), nil
-		}
-		if err := w.load(ctx, store.Wanted{IDs: unused}); err != nil {
-			return nil, err
-		}
-		for _, id := range unused {
-			if _, err := w.step(w.effects[id], Event{Kind: KClose}, "run_closed", nil, nil); err != nil {
-				return nil, err
-			}
-		}
-		if err := w.flush(ctx); err != nil {
-			return nil, err
-		}
-		if err := w.runEvent(r, "run_closed", map[string]string{"outcome": outcome}); err != nil {
-			return nil, err
-		}
-		w.hint(r)
 		return nil, runs.EndLease(ctx, w.tx, r.Row, "closed", state, w.now)
 	})
 	if r, ok := errors.AsType[*Refusal](err); ok && r.Code == CodeRunClosed && r.State == outcome {

@@ -34,6 +34,7 @@ type LogReport struct {
 	Ours      int // resolved lines that were appended from here
 	Waiting   int // of the new: outcomes whose intent has not been read
 	Unguarded int // of tools that the policy does not guard
+	Observed  int // of the new: intents of tools that are only observed
 	Damaged   int // spans in quarantine
 	Torn      int // of them: an unfinished last line
 	Problems  []LogNote
@@ -53,7 +54,7 @@ const notesKept = 1000
 // Add puts another report behind this one.
 func (r *LogReport) Add(o LogReport) {
 	r.New, r.Repeats, r.Ours, r.Waiting = r.New+o.New, r.Repeats+o.Repeats, r.Ours+o.Ours, r.Waiting+o.Waiting
-	r.Unguarded, r.Damaged, r.Torn = r.Unguarded+o.Unguarded, r.Damaged+o.Damaged, r.Torn+o.Torn
+	r.Unguarded, r.Observed, r.Damaged, r.Torn = r.Unguarded+o.Unguarded, r.Observed+o.Observed, r.Damaged+o.Damaged, r.Torn+o.Torn
 	for _, n := range o.Problems {
 		r.problem(n)
 	}

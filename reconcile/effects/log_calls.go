@@ -23,6 +23,9 @@ func (l *logReading) name(ctx context.Context) error {
 			l.report.Unguarded++
 			continue
 		}
+		if it.observed = it.p.Begin != nil && it.rec.Tool != "" && l.e.Policy().Tool(it.rec.Tool).Observe(); it.observed && it.fragment {
+			continue // it is in quarantine, and nothing waits for it
+		}
 		for it != nil {
 			refusal, err := l.callOf(ctx, in, it)
 			if err != nil {
@@ -95,6 +98,9 @@ func (l *logReading) loadCalls(ctx context.Context) error {
 	}
 	for _, it := range l.items {
 		it.row = l.calls[it.id]
+	}
+	if err := l.loadObserved(ctx, ids, names); err != nil {
+		return err
 	}
 	if l.handed, err = logfiles.HandedOut(ctx, l.tx, effects); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"quittance/ledger"
 	store "quittance/ledger/effects"
 	"quittance/ledger/logfiles"
+	"quittance/ledger/lookups"
 	"quittance/ledger/runs"
 	"quittance/reconcile/logfile"
 )
@@ -241,6 +242,9 @@ func (w *work) lostLines(ctx context.Context) error {
 		m, err := w.step(x, Event{Kind: KGap}, "log_file_changed", nil, unknown)
 		if err == nil && m.Refused && x.State == Interrupted {
 			unknown(m)
+			if asked(w.tool(x)) { // what an answer proved meanwhile did not count
+				w.plans[x.ID] = &lookups.Change{Effect: x.ID, Tool: x.Tool, Plan: planOf(x.facts()), Next: ledger.At(w.now)}
+			}
 			err = w.record(x, "log_file_changed", nil)
 		}
 		if err != nil {

@@ -51,6 +51,9 @@ type logReading struct {
 	begun   []string         // effects whose attempt, of those, has begun now
 	handed  map[string]int64 // attempts that a line of ours lets run and that have not begun
 	owned   map[store.Reference]string
+
+	closings []logClosing
+	seen     map[logCall]*logfiles.Observed // calls of tools that are only observed
 }
 
 // logCall names a call within a run: by the key that the file gives it, or by tool and
@@ -72,6 +75,7 @@ type logItem struct {
 	id       logCall
 	row      *logfiles.Call
 	creates  bool
+	observed bool  // the begin of a tool that is only observed
 	waited   int64 // id under which it waited for its intent
 	place    string
 }
@@ -83,11 +87,11 @@ func (l *logReading) read(ctx context.Context) (err error) {
 	if l.log.Alarm != 0 {
 		return ErrLogAlarm
 	}
-	part, _, err := logfiles.LastPart(ctx, l.tx, l.log.ID)
+	part, ok, err := logfiles.PartOf(ctx, l.tx, l.log.ID, l.in.After.ID)
 	if err != nil {
 		return err
 	}
-	if part.ID != l.in.After.ID || part.ReadTo != l.in.From {
+	if !ok || part.ReadTo != l.in.From {
 		return logfiles.ErrMoved
 	}
 	spans, err := l.fresh(ctx)
@@ -117,6 +121,9 @@ func (l *logReading) read(ctx context.Context) (err error) {
 	}
 	l.dropUnused()
 	if err := l.flush(ctx); err != nil {
+		return err
+	}
+	if err := l.closes(ctx); err != nil {
 		return err
 	}
 	return l.noteRead(ctx)

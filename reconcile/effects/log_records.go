@@ -21,6 +21,10 @@ func (l *logReading) itemsOf(s *LogSpan, line int) {
 		}
 		return
 	}
+	if s.Record.Kind == logfile.Closed {
+		l.closings = append(l.closings, logClosing{l.runOf(s.Record.Run), s.Record.Outcome, s.Start})
+		return
+	}
 	it := &logItem{span: s, rec: *s.Record, line: line, place: l.place(s)}
 	it.p = l.e.prepare(l.opOf(it))
 	it.p.answer = &Answer{}
@@ -54,13 +58,18 @@ func (l *logReading) place(s *LogSpan) string {
 // unknownTool stands for the tool that a line does not name.
 const unknownTool = "unknown"
 
+// runOf is the run that a line names.
+func (l *logReading) runOf(name string) string {
+	if name == "" {
+		return l.log.RunID
+	}
+	return name
+}
+
 // opOf is a record as an operation of the engine; its effect is found later.
 func (l *logReading) opOf(it *logItem) Op {
 	r := &it.rec
-	run := r.Run
-	if run == "" {
-		run = l.log.RunID
-	}
+	run := l.runOf(r.Run)
 	if r.Kind == logfile.Intent && r.Tool == "" {
 		r.Tool = unknownTool
 	}

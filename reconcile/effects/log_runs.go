@@ -16,7 +16,11 @@ func (l *logReading) lockRuns(ctx context.Context) error {
 			names[runName{l.log.Account, it.p.runID()}] = true
 		}
 	}
-	if err := l.lock(ctx, slices.Collect(maps.Keys(names)), nil, nil); err != nil {
+	locked := slices.Collect(maps.Keys(names))
+	for _, x := range l.closings {
+		locked = append(locked, runName{l.log.Account, x.run})
+	}
+	if err := l.lock(ctx, locked, nil, nil); err != nil {
 		return err
 	}
 	var missing []string
@@ -78,5 +82,5 @@ func (l *logReading) own(ctx context.Context) error {
 			l.items = append(l.items, it)
 		}
 	}
-	return nil
+	return l.goOn(ctx)
 }

@@ -29,7 +29,7 @@ func (l *logReading) waves(ctx context.Context) error {
 		rest := order[:0]
 		for _, id := range order {
 			// An intent that came after its outcomes: they follow it now.
-			if late := l.pended[id]; l.calls[id].Effect != "" && len(late) > 0 {
+			if late := l.pended[id]; (l.calls[id].Effect != "" || l.seen[id] != nil) && len(late) > 0 {
 				for _, it := range late {
 					if it.waited != 0 {
 						l.paired = append(l.paired, it.waited)
@@ -55,6 +55,10 @@ func (l *logReading) wave(ctx context.Context, wave []*logItem) error {
 	for _, it := range wave {
 		var err error
 		switch {
+		case it.observed:
+			err = l.watchIntent(ctx, it)
+		case l.watchedOutcome(it):
+			err = l.watchOutcome(ctx, it)
 		case it.p.Begin != nil:
 			err = l.intent(ctx, it)
 		case l.effects[it.row.Effect] == nil:
@@ -89,7 +93,7 @@ func (l *logReading) meet(ctx context.Context, wave []*logItem) error {
 				refs = append(refs, store.Reference{Account: x.Account, Tool: x.Tool, Ref: f.Reference})
 			}
 		}
-		if it.p.Begin == nil {
+		if it.p.Begin == nil || it.observed {
 			continue
 		}
 		if it.creates = l.makesNew(it, x); !it.creates {

@@ -7,6 +7,7 @@ import (
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
+	"quittance/ledger/logfiles"
 	"quittance/ledger/lookups"
 	"quittance/ledger/recoveries"
 	"quittance/reconcile/lookup"
@@ -48,6 +49,7 @@ type answering struct {
 	answer lookup.Answer
 	id     string // of the look-up as it is recorded: the question's own
 	result kept
+	shut   bool // the log file of its run was changed: nothing is released
 }
 
 func (a *answering) store(ctx context.Context) (err error) {
@@ -198,6 +200,10 @@ func (a *answering) event(ctx context.Context) (Event, error) {
 // apply lets the state table say what becomes of the effect.
 func (a *answering) apply(ctx context.Context, next lookups.Settled) error {
 	before := a.x.Version
+	var err error
+	if a.shut, err = logfiles.Alarmed(ctx, a.tx, a.x.Run); err != nil {
+		return err
+	}
 	if a.lookup != nil {
 		if err := a.prove(ctx); err != nil {
 			return err
@@ -224,6 +230,9 @@ func (a *answering) prove(ctx context.Context) error {
 	}
 	if known, err := a.toldBefore(ctx, ev); known || err != nil {
 		return err
+	}
+	if a.shut && !a.x.Released && Next(a.x.facts(), ev).Release {
+		return nil // the answer is on record; acknowledging the alarm asks again
 	}
 	x, was := a.x, a.x.Standing
 	d := store.Decision{ID: newID(), Effect: x.ID, At: ledger.At(a.now), Act: "decide", By: "look_up", Reference: a.answer.Reference, Note: a.answer.Why}
@@ -297,7 +306,7 @@ func (a *answering) beforeRelease() error {
 			return err
 		}
 	}
-	if a.clean() && a.rechecks() && a.holdIsOver(x) {
+	if a.clean() && a.rechecks() && a.holdIsOver(x) && !a.shut {
 		_, err := a.step(x, Event{Kind: KRelease}, "released", nil, nil)
 		return err
 	}
@@ -322,7 +331,7 @@ func (a *answering) stopRelease() error {
 // the vendor keeps it and the last look showed nothing.
 func (a *answering) sameKey(hit bool) error {
 	x, t := a.x, a.tool
-	if x.State != Interrupted || t.OnUnknown != policy.OnUnknownSameKey || t.VendorKey == nil {
+	if a.shut || x.State != Interrupted || t.OnUnknown != policy.OnUnknownSameKey || t.VendorKey == nil {
 		return nil
 	}
 	d := store.Decision{ID: newID(), Effect: x.ID, At: ledger.At(a.now), Act: "decide", Verdict: "same_key", By: "vendor_key",

@@ -9,6 +9,7 @@ import (
 	"quittance/ledger/lookups"
 	"quittance/ledger/system"
 	"quittance/reconcile/lookup"
+	"quittance/reconcile/lookup/orders"
 	"quittance/reconcile/policy"
 )
 
@@ -227,10 +228,13 @@ func (a *asker) ask(ctx context.Context, t *policy.Tool, l *lookup.Lookup, asked
 	return seen.RetryAfter
 }
 
-// see looks once: at the downstream, or among the events that it sent.
+// see looks once: at the downstream, among the events that it sent, or among our own orders.
 func (e *Engine) see(ctx context.Context, l *lookup.Lookup, q lookup.Question) (lookup.Seen, error) {
-	if in, ok := l.Source.(eventful); ok {
+	switch in := l.Source.(type) {
+	case eventful:
 		return e.seeEvents(ctx, l, in, q)
+	case *orders.Source:
+		return e.seeOrder(ctx, l, in, q)
 	}
 	return l.Ask(ctx, e.redact, q), nil
 }

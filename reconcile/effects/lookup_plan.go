@@ -65,8 +65,8 @@ func planAfter(before, after Facts) (p lookups.Plan, ok bool) {
 func goOn(s *lookups.Scheduled, now time.Time, a lookup.Answer, quiet time.Duration) (next lookups.Settled) {
 	list := steps[s.Plan]
 	next.Step = s.Step
-	if (s.Cause == lookups.BySchedule || s.Cause == lookups.ByRelease) && s.Step < len(list) {
-		next.Step++ // a look out of turn, which somebody wished for, does not use up one
+	if s.Cause == lookups.BySchedule && s.Step < len(list) {
+		next.Step++ // a look out of turn, for a release or somebody's wish, does not use up one
 	}
 	var at time.Time
 	if next.Step < len(list) {
@@ -92,6 +92,17 @@ func goOn(s *lookups.Scheduled, now time.Time, a lookup.Answer, quiet time.Durat
 	next.Ended = at.IsZero() && s.Plan == lookups.Unknown
 	next.Next = ledger.At(at)
 	return next
+}
+
+// unclaimedFor is for how long, by its step, a question of the plan Unknown may wait for a
+// worker: as long as the rest of the schedule would have lasted, had it been answered.
+func unclaimedFor() []time.Duration {
+	list := steps[lookups.Unknown]
+	rest := make([]time.Duration, len(list)+1)
+	for i := len(list) - 1; i > 0; i-- {
+		rest[i-1] = rest[i] + list[i]
+	}
+	return rest
 }
 
 // jitter spreads what was interrupted at once over a tenth of its pause.

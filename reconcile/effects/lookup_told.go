@@ -253,6 +253,25 @@ func (e *Engine) lapse(ctx context.Context) error {
 	return nil
 }
 
+// unclaimed ends the schedule of questions that no worker took for as long as it would have
+// lasted: a person has to find out, as after a downstream that was asked in vain.
+func (e *Engine) unclaimed(ctx context.Context) error {
+	tools := e.pool("")
+	if len(tools) == 0 {
+		return nil
+	}
+	ended := 0
+	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
+		ended, err = lookups.Unclaimed(ctx, tx, names(tools), unclaimedFor())
+		return err
+	})
+	if err == nil && ended > 0 {
+		e.log.Warn("no worker took questions for as long as they were to be asked: a person has to find out", "questions", ended)
+		e.hub.Changed("")
+	}
+	return err
+}
+
 // unanswered lets a question whose worker died be due again at once, unless the one before
 // did as well.
 func (a *answering) unanswered(ctx context.Context, next *lookups.Settled) error {
@@ -293,6 +312,9 @@ func (e *Engine) told(ctx context.Context) error {
 		return err
 	}
 	if err := e.lapse(ctx); err != nil {
+		return err
+	}
+	if err := e.unclaimed(ctx); err != nil {
 		return err
 	}
 	return e.arrivals(ctx)

@@ -37,6 +37,7 @@ func (e *Engine) Loops(ctx context.Context) {
 		ok := true
 		for name, loop := range map[string]func(context.Context) error{
 			"leases": e.leaseLoop, "deadlines": e.deadlineLoop, "releases": e.releaseLoop, "permissions": e.expiryLoop,
+			"closings": e.CloseEnded, "the database": e.Attend,
 		} {
 			if err := loop(ctx); err != nil && ctx.Err() == nil {
 				ok = false

@@ -30,7 +30,7 @@ func (w *work) judge(ctx context.Context, p *prepared, c call, r *run, last *obs
 		return because(observed.Refuse, string(CodeLogBehind)), nil
 	case r.State.Closed():
 		return because(observed.Refuse, string(CodeRunClosed)), nil
-	case !sameLease(r, p.lease) || !r.LeaseUntil.After(w.now):
+	case !p.written && (!sameLease(r, p.lease) || !r.LeaseUntil.After(w.now)):
 		return because(observed.Refuse, string(CodeLeaseLost)), nil
 	}
 	if err := w.load(ctx, store.Wanted{Runs: []int64{r.ID}, Keys: [][]byte{c.key[:]}}); err != nil {
@@ -42,7 +42,7 @@ func (w *work) judge(ctx context.Context, p *prepared, c call, r *run, last *obs
 		}
 	}
 	if last != nil {
-		return w.byCall(last, c, r), nil
+		return w.byCall(last, c, r, p.written), nil
 	}
 	if len(c.missing) > 0 {
 		return because(observed.Hold, string(WhyNoBusinessKey)), nil
@@ -95,7 +95,8 @@ func byEffect(x *effect, c call) judged {
 }
 
 // byCall is what the last attempt at the same call would have answered.
-func (w *work) byCall(last *observed.Call, c call, r *run) judged {
+// A file's agent has lost sight of it once it writes the intent again.
+func (w *work) byCall(last *observed.Call, c call, r *run, written bool) judged {
 	j := judged{call: last.ID, would: observed.Pause}
 	switch {
 	case string(last.CallDigest) != string(c.digest[:]):
@@ -106,7 +107,7 @@ func (w *work) byCall(last *observed.Call, c call, r *run) judged {
 		j.why = string(WhyUnknown)
 	case !last.Deadline.After(w.now):
 		j.why = string(WhyDeadline)
-	case last.Epoch != r.Epoch:
+	case written, last.Epoch != r.Epoch:
 		j.why = string(WhyLease)
 	default:
 		j.would, j.why = observed.Refuse, string(CodeInFlight)

@@ -132,7 +132,8 @@ func (w *work) take(ctx context.Context, r *run, worker, attempt string, length 
 
 // Claim gives the lease of any ready run of the agents, the one that has been ready
 // longest; nil when there is none. The same worker and attempt_id get the same run
-// again while they hold it.
+// again while they hold it. With a wait it answers when a run becomes ready, or with nil
+// after it; a hint that is lost only makes it late.
 func (e *Engine) Claim(ctx context.Context, c Claim) (*Lease, error) {
 	length, refusal := leaseLength(c.Lease)
 	if len(c.Agents) == 0 || len(c.Agents) > 100 {
@@ -141,6 +142,9 @@ func (e *Engine) Claim(ctx context.Context, c Claim) (*Lease, error) {
 	if r := firstRefusal(refusal, limited("/worker", c.Worker, 256), limited("/attempt_id", c.AttemptID, 256)); r != nil {
 		return nil, r
 	}
+	until := time.Now().Add(min(c.Wait, MaxWait))
+	hints, cancel := e.hub.Subscribe(readyTopic(c.Account))
+	defer cancel()
 	lease, err := e.claim(ctx, c, length)
 	if err == nil && lease == nil {
 		// A decision may have become visible that the loops have not met yet.
@@ -148,8 +152,16 @@ func (e *Engine) Claim(ctx context.Context, c Claim) (*Lease, error) {
 			lease, err = e.claim(ctx, c, length)
 		}
 	}
+	for err == nil && lease == nil && time.Now().Before(until) {
+		if err = rest(ctx, hints, min(time.Until(until), reread)); err == nil {
+			lease, err = e.claim(ctx, c, length)
+		}
+	}
 	return lease, err
 }
+
+// readyTopic changes when a run of the account becomes ready.
+func readyTopic(account int64) string { return fmt.Sprintf("ready:%d", account) }
 
 func (e *Engine) claim(ctx context.Context, c Claim, length time.Duration) (*Lease, error) {
 	var lease *Lease

@@ -39,6 +39,7 @@ type prepared struct {
 
 	newID   string // of the effect, when this begin is its first
 	watched string // the observed call that this finish may be of
+	written bool   // a line of a log file says so: nobody holds its run
 	answer  *Answer
 }
 

@@ -49,6 +49,39 @@ func (w *world) claim(most int) []effects.LookupQuestion {
 	return list
 }
 
+// A question that no worker ever takes ends as a downstream does that is asked in vain: when
+// the rest of its schedule would be over a person has to find out, and not before.
+func TestAQuestionThatNobodyTakesIsEscalated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, workerPolicy)
+	b := w.lost("run", pay("INV-1", "4200.00"))
+	ended := func(waited time.Duration) bool {
+		t.Helper()
+		w.exec(`UPDATE lookup_schedule SET next_lookup_at = clock_timestamp() - make_interval(secs => $2) WHERE effect_id = $1::uuid`, b.EffectID, waited.Seconds())
+		if err := w.Told(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		v, err := w.Looks(t.Context(), b.EffectID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !v.EndedAt.IsZero() && v.Next.IsZero()
+	}
+	if ended(8 * 24 * time.Hour) {
+		t.Fatal("before a worker's schedule would be over")
+	}
+	if !ended(9 * 24 * time.Hour) {
+		t.Fatal("it waits for ever")
+	}
+	if page, err := w.Queue(t.Context(), effects.QueueQuery{}); err != nil || len(page.Items) != 1 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	if soon, err := w.LookNow(t.Context(), b.EffectID); err != nil || !soon {
+		t.Fatal(soon, err)
+	}
+	w.one() // a worker that is there at last
+}
+
 // one claims the only question there is.
 func (w *world) one() effects.LookupQuestion {
 	w.t.Helper()

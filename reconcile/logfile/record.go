@@ -23,7 +23,11 @@ const (
 	Failed    Kind = "failed"    // the tool refused it for sure
 	Unknown   Kind = "unknown"   // it ended, and the agent does not know how
 	Resolved  Kind = "resolved"  // somebody found out
+	Closed    Kind = "closed"    // the run has ended
 )
+
+// Outcomes of a Closed line.
+var outcomes = map[string]string{"": "finished", "finished": "finished", "completed": "finished", "failed": "failed", "cancelled": "cancelled"}
 
 // Verdicts of a Resolved line; any other is "".
 const (
@@ -33,7 +37,7 @@ const (
 )
 
 // Record is a line that could be read. Of the members that name the effect at least one
-// of Key and Tool is set.
+// of Key and Tool is set, but for a Closed line, which names none.
 type Record struct {
 	Kind       Kind
 	Word       string // as the line has it
@@ -49,6 +53,7 @@ type Record struct {
 	Error      []byte // JSON, or nil
 	Reference  string
 	Verdict    string // of a resolved line
+	Outcome    string // of a closed line: finished, failed or cancelled
 	Foreign    []byte // the members that nobody here knows, as a JSON object; nil without any
 }
 
@@ -59,6 +64,7 @@ var words = map[string]Kind{
 	"failed": Failed, "failure": Failed, "refused": Failed,
 	"unknown": Unknown, "error": Unknown, "errored": Unknown, "timeout": Unknown, "timed_out": Unknown, "interrupted": Unknown, "cancelled": Unknown, "aborted": Unknown,
 	"resolved": Resolved, "resolution": Resolved,
+	"closed": Closed, "run_closed": Closed, "run_finished": Closed,
 }
 
 var verdicts = map[string]string{
@@ -97,7 +103,7 @@ func Parse(line []byte) (Record, error) {
 		return r, errors.New("not a JSON object")
 	}
 	if !m.kind(&r) {
-		return r, errors.New("no type that is known (intent, completed, failed, resolved)")
+		return r, errors.New("no type that is known (intent, completed, failed, resolved, closed)")
 	}
 	v, versioned := m.all["v"]
 	if versioned && string(bytes.TrimSpace(v)) != "1" {
@@ -109,13 +115,18 @@ func Parse(line []byte) (Record, error) {
 	if r.Kind == Resolved {
 		r.ID, r.Verdict = m.text(idNames), verdicts[m.text(verdictNames)]
 	}
+	if r.Kind == Closed {
+		if r.Outcome = outcomes[m.text(verdictNames)]; r.Outcome == "" {
+			m.wrong("outcome", "is none of finished, failed and cancelled")
+		}
+	}
 	m.arguments(&r)
 	m.occurrence(&r)
 	m.used(ownNames)
 	switch {
 	case m.problem != "":
 		return r, errors.New(m.problem)
-	case r.Key == "" && r.Tool == "":
+	case r.Kind != Closed && r.Key == "" && r.Tool == "":
 		return r, errors.New("it names no effect: neither key nor tool")
 	}
 	r.Foreign = m.foreign()

@@ -83,7 +83,7 @@ func (r *Reader) hear(ctx context.Context, report func(effects.LogReport)) error
 	if r.quiet() {
 		return nil
 	}
-	got, err := r.read(ctx, r.torn.size > 0 && time.Since(r.torn.since) >= tornAfter)
+	got, err := r.read(ctx, false)
 	report(got)
 	if errors.Is(err, logfile.ErrGone) {
 		return nil // a rotation is under way, or the agent has not written yet
@@ -91,16 +91,13 @@ func (r *Reader) hear(ctx context.Context, report func(effects.LogReport)) error
 	return err
 }
 
-// quiet tells whether nothing has happened to the file since it was read to its end.
+// quiet tells whether nothing has happened to the file since it was read to its end, nor
+// to the one before it.
 func (r *Reader) quiet() bool {
 	if r.file == nil || !r.file.Same() {
 		return false
 	}
-	size, err := r.file.Size()
-	if err != nil || size != r.part.ReadTo+r.torn.size {
-		return false
-	}
-	return r.torn.size == 0 || r.torn.told || time.Since(r.torn.since) < tornAfter
+	return r.still() && (r.before == nil || r.before.still())
 }
 
 // answer appends the decisions that wait. A line is in the outbox before it is in the

@@ -26,13 +26,21 @@ type Options struct {
 // Reader reads one log file on behalf of one account. Not for concurrent use; several
 // of them on one file, in several processes too, never count a line twice.
 type Reader struct {
-	engine *effects.Engine
-	db     *ledger.DB
-	log    *slog.Logger
-	path   string
-	id     int64
+	engine  *effects.Engine
+	db      *ledger.DB
+	log     *slog.Logger
+	path    string
+	id      int64
+	resting bool // nobody writes the file at present
 
-	file *logfile.File // nil: to be opened, and looked at as a whole
+	stretch           // file is nil: to be opened, and looked at as a whole
+	before  *stretch  // the file that the present one was rotated from, while it is there: somebody may still write to it
+	gone    time.Time // since when there has been no file where one was read
+}
+
+// stretch is one of the files that the log is made of, and how far it was read.
+type stretch struct {
+	file *logfile.File
 	part logfiles.Part
 	torn tail
 }
@@ -66,18 +74,21 @@ func Open(ctx context.Context, engine *effects.Engine, db *ledger.DB, log *slog.
 
 // Close releases the file.
 func (r *Reader) Close() error {
-	if r.file == nil {
-		return nil
+	var err error
+	for _, x := range []*stretch{&r.stretch, r.before} {
+		if x != nil && x.file != nil {
+			err = errors.Join(err, x.file.Close())
+			x.file = nil
+		}
 	}
-	f := r.file
-	r.file = nil
-	return f.Close()
+	return err
 }
 
 // Import reads the file to its end and takes it that nobody writes it now: intents
 // without an outcome are interrupted at once. The error is a *logfile.FormatError for a
 // file that holds no lines, [effects.ErrLogAlarm] for one that was changed.
 func (r *Reader) Import(ctx context.Context) (effects.LogReport, error) {
+	r.resting = true
 	report, err := r.read(ctx, true)
 	if err != nil {
 		return report, err
@@ -86,14 +97,18 @@ func (r *Reader) Import(ctx context.Context) (effects.LogReport, error) {
 }
 
 // read reads everything that stands in the file, and in those it was rotated to. The
-// torn last line counts as damaged when cutOff is set.
+// torn last line counts as damaged when cutOff is set, or once it stood still.
 func (r *Reader) read(ctx context.Context, cutOff bool) (report effects.LogReport, err error) {
 	for moved := 0; ; {
 		rotated, err := r.reach(ctx)
-		if err != nil {
-			return report, err
+		if r.before != nil && (err == nil || errors.Is(err, logfile.ErrGone)) {
+			if failed := r.rest(ctx, r.before, &report, cutOff); failed != nil {
+				err = failed
+			}
 		}
-		err = r.rest(ctx, &report, cutOff || rotated)
+		if err == nil {
+			err = r.rest(ctx, &r.stretch, &report, cutOff || rotated)
+		}
 		if errors.Is(err, logfiles.ErrMoved) && moved < 100 {
 			moved++
 			if err := r.Close(); err != nil {
@@ -104,62 +119,16 @@ func (r *Reader) read(ctx context.Context, cutOff bool) (report effects.LogRepor
 		if err != nil || !rotated {
 			return report, err
 		}
-		// The old file is read; what stands at its path now is the next one.
+		// The old file is read; what stands behind it is the next one.
 		if err := r.next(ctx); err != nil {
 			return report, err
 		}
 	}
 }
 
-// reach opens the file that is to be read on, unless it is open.
-func (r *Reader) reach(ctx context.Context) (rotated bool, err error) {
-	if r.file != nil {
-		if r.file.Same() {
-			return false, nil
-		}
-		if err := r.Close(); err != nil {
-			return false, err
-		}
-	}
-	g, err := logfiles.Get(ctx, r.db, r.id)
-	if err != nil {
-		return false, err
-	}
-	if g.Alarm != 0 {
-		return false, effects.ErrLogAlarm
-	}
-	part, known, err := logfiles.LastPart(ctx, r.db, r.id)
-	if err != nil {
-		return false, err
-	}
-	place := logfile.Place{ReadTo: part.ReadTo, Lines: part.Lines, Digest: part.Digest, Identity: part.Identity}
-	file, rotated, err := logfile.Open(r.path, place)
-	if alarm, ok := errors.AsType[*logfile.Alarm](err); ok {
-		if err := r.engine.AlarmLog(ctx, r.id, alarm); err != nil {
-			return false, err
-		}
-		return false, fmt.Errorf("%w: %w", effects.ErrLogAlarm, alarm)
-	}
-	if err != nil {
-		return false, err
-	}
-	head, err := file.Head()
-	if err == nil && place.ReadTo == 0 {
-		err = logfile.CheckHead(head)
-	}
-	if err == nil && !known {
-		part, err = r.begin(ctx, logfiles.Part{})
-	}
-	if err != nil {
-		return false, errors.Join(err, file.Close())
-	}
-	r.file, r.part = file, part
-	r.part.Identity = file.Place().Identity
-	return rotated, nil
-}
-
-// begin adds a file of which nothing has been read, behind the part before.
-func (r *Reader) begin(ctx context.Context, before logfiles.Part) (part logfiles.Part, err error) {
+// begin adds a file of which nothing has been read, behind the part before. Files beside
+// it that were written since are rotated ones that come before it.
+func (r *Reader) begin(ctx context.Context, before logfiles.Part, since time.Time) (part logfiles.Part, err error) {
 	empty := sha256.Sum256(nil)
 	err = r.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) error {
 		g, err := logfiles.Lock(ctx, tx, r.id)
@@ -174,7 +143,7 @@ func (r *Reader) begin(ctx context.Context, before logfiles.Part) (part logfiles
 			part = last
 			return nil
 		}
-		part, err = logfiles.AddPart(ctx, tx, r.id, g.Generation, empty[:], "")
+		part, err = logfiles.AddPart(ctx, tx, r.id, g.Generation, empty[:], since)
 		return err
 	})
 	return part, err
@@ -182,18 +151,19 @@ func (r *Reader) begin(ctx context.Context, before logfiles.Part) (part logfiles
 
 func (r *Reader) next(ctx context.Context) error {
 	before := r.part
-	if err := r.Close(); err != nil {
+	since, err := r.file.Written()
+	if err := errors.Join(err, r.Close()); err != nil {
 		return err
 	}
 	r.torn = tail{}
 	r.log.Info("the log file was rotated; the next one is read from its beginning", "path", r.path)
-	_, err := r.begin(ctx, before)
+	_, err = r.begin(ctx, before, since)
 	return err
 }
 
 // rest reads what stands behind the place.
-func (r *Reader) rest(ctx context.Context, report *effects.LogReport, cutOff bool) error {
-	s, err := r.file.Lines()
+func (r *Reader) rest(ctx context.Context, x *stretch, report *effects.LogReport, cutOff bool) error {
+	s, err := x.file.Lines()
 	if err != nil {
 		return err
 	}
@@ -202,14 +172,14 @@ func (r *Reader) rest(ctx context.Context, report *effects.LogReport, cutOff boo
 		if err != nil {
 			return err
 		}
-		from := r.part.ReadTo
-		after := r.part
+		from := x.part.ReadTo
+		after := x.part
 		after.ReadTo, after.Lines = s.At()
 		after.Digest = s.Digest()
-		r.watch(c.torn)
-		if c.torn != nil && cutOff {
+		x.watch(c.torn)
+		if c.torn != nil && (cutOff || time.Since(x.torn.since) >= tornAfter) && !x.torn.told {
 			c.spans = append(c.spans, *c.torn)
-			r.torn.told = true
+			x.torn.told = true
 		}
 		if after.ReadTo > from || len(c.spans) > 0 {
 			part, err := r.engine.ReadLog(ctx, effects.LogLines{Log: r.id, From: from, After: after, Spans: c.spans})
@@ -217,8 +187,8 @@ func (r *Reader) rest(ctx context.Context, report *effects.LogReport, cutOff boo
 				return err
 			}
 			report.Add(part)
-			r.part = after
-			if err := r.file.Advance(s); err != nil {
+			x.part = after
+			if err := x.file.Advance(s); err != nil {
 				return err
 			}
 		}
@@ -229,11 +199,20 @@ func (r *Reader) rest(ctx context.Context, report *effects.LogReport, cutOff boo
 }
 
 // watch remembers since when the last line has been unfinished.
-func (r *Reader) watch(torn *effects.LogSpan) {
+func (x *stretch) watch(torn *effects.LogSpan) {
 	switch {
 	case torn == nil:
-		r.torn = tail{}
-	case r.torn.start != torn.Start || r.torn.size != torn.Size:
-		r.torn = tail{torn.Size, torn.Start, time.Now(), false}
+		x.torn = tail{}
+	case x.torn.start != torn.Start || x.torn.size != torn.Size:
+		x.torn = tail{torn.Size, torn.Start, time.Now(), false}
 	}
+}
+
+// still tells whether nothing has been written behind what was read.
+func (x *stretch) still() bool {
+	size, err := x.file.Size()
+	if err != nil || size != x.part.ReadTo+x.torn.size {
+		return false
+	}
+	return x.torn.size == 0 || x.torn.told || time.Since(x.torn.since) < tornAfter
 }

@@ -85,9 +85,9 @@ func (w *world) check() {
 		"each attempt is on record": `
 			SELECT count(*) FROM effects e WHERE attempts <> (SELECT count(*) FROM attempts a WHERE a.effect_id = e.id)`,
 		"nobody holds a run of a file": `
-			SELECT count(*) FROM runs r JOIN logfile_runs l ON l.run_id = r.id WHERE r.state NOT IN ('ready','paused') OR r.lease_hash IS NOT NULL`,
+			SELECT count(*) FROM runs r JOIN logfile_runs l ON l.run_id = r.id WHERE r.state = 'running' OR r.lease_hash IS NOT NULL`,
 		"a run is paused exactly while something in it waits": `
-			SELECT count(*) FROM runs r JOIN logfile_runs l ON l.run_id = r.id WHERE (r.state = 'paused') <>
+			SELECT count(*) FROM runs r JOIN logfile_runs l ON l.run_id = r.id WHERE r.closed_at IS NULL AND (r.state = 'paused') <>
 				EXISTS (SELECT 1 FROM effects e WHERE e.run_id = r.id AND (e.state IN ('interrupted','held') OR e.state <> 'in_flight' AND NOT e.released OR e.contradictions > 0))`,
 		"no decision is carried twice": `
 			SELECT count(*) FROM (SELECT 1 FROM logfile_outbox WHERE withdrawn_at IS NULL GROUP BY effect_id, fence, verdict HAVING count(*) > 1) x`,

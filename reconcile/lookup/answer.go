@@ -116,4 +116,6 @@ type Read struct {
 	Whole   bool      `json:"whole"`          // complete, canary seen, in the right world
 	// Saw are the names of the free hits and possible hits.
 	Saw []string `json:"saw,omitempty"`
+	// Passing are those among them that could still be undone.
+	Passing []string `json:"passing,omitempty"`
 }

@@ -46,7 +46,7 @@ func (c *conditions) nothingFound() Condition {
 	if len(c.this.Saw) > 0 {
 		return Condition{Name: NothingFound, Why: "Something was found."}
 	}
-	if c.vanished() {
+	if c.vanished(false) {
 		return Condition{Name: NothingFound, Why: "An earlier look saw a record that is not shown any more."}
 	}
 	if !c.allRead() {
@@ -183,12 +183,13 @@ func (c *conditions) counts(r Read, moment time.Time) bool {
 }
 
 // vanished says whether an earlier read saw what this one does not show in any state, and
-// nobody else owns it: records do not un-happen.
-func (c *conditions) vanished() bool {
+// nobody else owns it: records do not un-happen. But for those that were seen passing by,
+// which a source may be known to undo.
+func (c *conditions) vanished(butPassing bool) bool {
 	for _, r := range c.earlier {
 		for _, name := range r.Saw {
 			shown := slices.ContainsFunc(c.s.Hits, func(h Hit) bool { return h.Name() == name })
-			if _, owned := c.q.Owned[name]; !owned && !shown {
+			if _, owned := c.q.Owned[name]; !owned && !shown && !(butPassing && slices.Contains(r.Passing, name)) {
 				return true
 			}
 		}

@@ -26,8 +26,8 @@ type Terms struct {
 // taken needs exactly one record by our key that no other effect owns, whose amount,
 // currency and recipient match, that is final and has a reference, out of a whole read;
 //
-// not_taken needs a record of ours that is cancelled for good, or all of [Answer]'s
-// Conditions.
+// not_taken needs a record of ours that is cancelled for good, a source that says that it
+// did not happen and never can, or all of [Answer]'s Conditions.
 //
 // Everything else is inconclusive, and the zero [Seen] is.
 func Judge(q Question, t Terms, s Seen, earlier []Read) Answer {
@@ -50,6 +50,9 @@ func Judge(q Question, t Terms, s Seen, earlier []Read) Answer {
 	a.Read = Read{AskedAt: q.AskedAt, AsOf: s.AsOf, Source: t.Digest, Whole: whole(t, s)}
 	for _, h := range slices.Concat(live, possible) {
 		a.Read.Saw = append(a.Read.Saw, h.Name())
+		if h.Passing {
+			a.Read.Passing = append(a.Read.Passing, h.Name())
+		}
 	}
 	c := conditions{q: q, t: t, s: s, this: a.Read, earlier: earlier}
 	a.Conditions, a.Earliest = c.list()
@@ -69,10 +72,10 @@ func Judge(q Question, t Terms, s Seen, earlier []Read) Answer {
 		return a.one(q, live[0])
 	case len(possible) > 0:
 		return a.is(Inconclusive, Possible, "Nothing was found by our key, but something that may be ours was.")
-	case c.vanished():
+	case s.Never != "" && !c.vanished(true):
+		return a.is(NotTaken, NeverAgain, "It did not take effect, and never can: "+s.Never+".")
+	case c.vanished(false):
 		return a.is(Inconclusive, Vanished, "An earlier look saw a record that this one does not show.")
-	case s.Never != "":
-		return a.is(NotTaken, NeverAgain, "It can never take effect any more: "+s.Never+".")
 	case slices.ContainsFunc(dead, func(h Hit) bool { return h.Ours }):
 		return a.is(NotTaken, NeverAgain, "The downstream has it as cancelled for good.")
 	case allMet(a.Conditions):

@@ -312,6 +312,23 @@ func TestAStateThatCanNeverChangeBackNeedsNoWaiting(t *testing.T) {
 	if a := lookup.Judge(q, lookup.Terms{}, s, []lookup.Read{{AskedAt: begun, Saw: []string{"pi_2"}}}); a.Reason != lookup.Vanished {
 		t.Errorf("impossible, and yet seen before: %s", a.Reason)
 	}
+	// Seen in a block that could still be reorganised away, and was: a part of what it is
+	// that the source says "never".
+	passing := nothing()
+	passing.Hits = []lookup.Hit{{Reference: "pi_2", Ours: true, Match: true, Passing: true}}
+	before := lookup.Judge(q, terms(), passing, nil)
+	if a := lookup.Judge(q, lookup.Terms{}, s, []lookup.Read{before.Read}); before.Reason != lookup.NotFinal || a.Verdict != lookup.NotTaken {
+		t.Errorf("impossible, and seen before in a block that was undone: %s", a.Reason)
+	}
+	passing.Hits = append(passing.Hits, lookup.Hit{Reference: "pi_3", Ours: true})
+	before = lookup.Judge(q, terms(), passing, nil)
+	if a := lookup.Judge(q, lookup.Terms{}, s, []lookup.Read{before.Read}); a.Reason != lookup.Vanished {
+		t.Errorf("impossible, and something else was seen before: %s", a.Reason)
+	}
+	// Absence alone is not such a word: what was undone may come back.
+	if a := lookup.Judge(q, lookup.Terms{}, nothing(), []lookup.Read{{AskedAt: begun, Saw: []string{"pi_2"}, Passing: []string{"pi_2"}}}); a.Reason != lookup.Vanished {
+		t.Errorf("absent, and undone before: %s", a.Reason)
+	}
 	s.Complete = false
 	if a := lookup.Judge(q, lookup.Terms{}, s, nil); a.Verdict != lookup.Inconclusive {
 		t.Errorf("impossible, from half a read: %s", a.Verdict)

@@ -19,8 +19,8 @@ type Seen struct {
 	World string
 	// AsOf is up to when the source says that its view is whole; zero if it does not say.
 	AsOf time.Time
-	// Never says why the effect can never take place any more (an authorization that expired
-	// unused at a final block); "" where it may.
+	// Never says why the effect did not take place and never can (an authorization that
+	// expired unused at a final block); "" where it may.
 	Never string
 
 	// Problem is why nothing, or not everything, could be read.
@@ -90,6 +90,9 @@ type Hit struct {
 	Ours bool
 	// Possible: it does not name our business key and may be ours all the same.
 	Possible bool
+	// Passing: where it stands can be undone as a whole (a block that is not final). That it
+	// is gone later does not contradict a source that says [Seen.Never].
+	Passing bool
 	// Never: its state says that it did not and never will take effect (cancelled).
 	Never bool
 	// Reversed: it took effect, and the money came back.
@@ -144,7 +147,7 @@ func distinct(hits []Hit) (list []Hit) {
 			continue
 		}
 		x.Match, x.Final, x.Ours = x.Match && h.Match, x.Final && h.Final, x.Ours && h.Ours
-		x.Never, x.Reversed = x.Never && h.Never, x.Reversed || h.Reversed
+		x.Never, x.Reversed, x.Passing = x.Never && h.Never, x.Reversed || h.Reversed, x.Passing && h.Passing
 	}
 	return list
 }

@@ -54,6 +54,13 @@ func (h *Hub) Subscribe(topic string) (hints <-chan struct{}, cancel func()) {
 	}
 }
 
+// Waiting is how many wait for hints on the topic.
+func (h *Hub) Waiting(topic string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.waiting[topic])
+}
+
 // Changed tells that something about the topic changed and was committed.
 func (h *Hub) Changed(topics ...string) {
 	h.mu.Lock()

@@ -14,7 +14,11 @@ func (e *Engine) answer(d Decision, p *Payment) (*Answer, error) {
 		}
 		return a, nil
 	case Replay:
-		return &Answer{Do: Replay, Payment: p}, nil
+		a := &Answer{Do: Replay, Payment: p}
+		if p.Healed && p.Digest == nil && p.Work != nil { // nobody froze an answer, and the work has one
+			a.WorkResult = p.Work.Result
+		}
+		return a, nil
 	}
 	r := &Refusal{RetryAfter: d.Retry, Reason: d.Reason}
 	if d.ShowOrder {

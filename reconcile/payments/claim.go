@@ -180,6 +180,7 @@ func (f Facts) decide(c Caller) Decision {
 		f.Work = Taken
 	}
 	old := f.Age > HealAfter
+	open := f.Order == NotFinal || f.Order == NoOrder // one that is not created yet can still be
 	switch {
 	case f.State == None:
 		return Decision{Row: "new", Do: Proceed, Claim: true, Work: NoWork, ShowOrder: true}
@@ -193,7 +194,7 @@ func (f Facts) decide(c Caller) Decision {
 		return Decision{Row: "settled", Do: Replay, ShowOrder: true}
 	case f.State == Refused:
 		return Decision{Row: "refused", Do: Replay, ShowOrder: true}
-	case !old && f.State == InFlight && c.SameAttempt && f.Work == NoWork && !f.Broadcast:
+	case !old && f.State == InFlight && c.SameAttempt && (c.Brings == StoredOne || c.Brings == Nothing) && f.Work == NoWork && !f.Broadcast:
 		return Decision{Row: "same attempt", Do: Proceed, Paid: f.Order == Paid, Work: NoWork, ShowOrder: true}
 	case !old && f.State == InFlight:
 		return Decision{Row: "young", Do: Wait, Retry: retrySoon, ShowOrder: true}
@@ -207,11 +208,11 @@ func (f Facts) decide(c Caller) Decision {
 		return f.takeOver("paid, not done", c)
 	case f.Order == Unpaid && f.Authorizations != SomeUsable:
 		return Decision{Row: "never paid", Do: Replay, Refuse: true, ShowOrder: true}
-	case f.Order == NotFinal && f.Authorizations == AllDead && (c.Brings == Nothing || c.Brings == AnotherDead || c.Brings == StoredOne):
+	case open && f.Authorizations == AllDead && (c.Brings == Nothing || c.Brings == AnotherDead || c.Brings == StoredOne):
 		return Decision{Row: "sign again", Do: SignAgain, ShowOrder: true}
-	case f.Order == NotFinal && f.Authorizations == AllDead:
+	case open && f.Authorizations == AllDead:
 		return f.takeOver("signed again", c)
-	case f.Order == NotFinal && (f.Work == Taken || f.Work == NotTaken) && !f.Broadcast:
+	case open && (f.Work == Taken || f.Work == NotTaken) && !f.Broadcast:
 		return f.takeOver("done, not sent", c)
 	case f.State == InFlight && (f.Broadcast || f.Authorizations == SomeUsable):
 		return f.stay("may have been sent")

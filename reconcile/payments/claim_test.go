@@ -55,7 +55,7 @@ func TestEveryAnswerIsSafe(t *testing.T) {
 		case f.State != None && c.SamePayer && !c.SameRequest && (d.Do != Conflict || d.Reason != ReasonRequest):
 			wrong("another request under the same id")
 		case d.Row == "same attempt":
-			if !c.SameAttempt || !c.SamePayer || !c.SameRequest || f.State != InFlight || old || f.Broadcast || f.Work != NoWork || d.changes() || d.Paid != (f.Order == Paid) {
+			if !c.SameAttempt || c.Brings == Another || c.Brings == AnotherDead || !c.SamePayer || !c.SameRequest || f.State != InFlight || old || f.Broadcast || f.Work != NoWork || d.changes() || d.Paid != (f.Order == Paid) {
 				wrong("an answer given again to somebody else, or after something was done with it")
 			}
 		case d.Do == Proceed && f.State != None && !old:
@@ -102,6 +102,7 @@ func TestTheTable(t *testing.T) {
 	t.Parallel()
 	const young, old = 180 * time.Second, 180_100 * time.Millisecond
 	own := Caller{SamePayer: true, SameRequest: true}
+	same := Caller{SamePayer: true, SameRequest: true, SameAttempt: true}
 	with := func(c Caller, b Brings) Caller { c.Brings = b; return c }
 	at := func(c Caller, e Elsewhere) Caller { c.Elsewhere = e; return c }
 	for i, x := range []struct {
@@ -120,6 +121,8 @@ func TestTheTable(t *testing.T) {
 		{Facts{State: Settled}, own, "replay: settled"},
 		{Facts{State: Refused}, own, "replay: refused"},
 		{Facts{State: InFlight, Age: young, Order: Paid, Work: Taken}, own, "in_flight: young"},
+		{Facts{State: InFlight, Age: young, Work: NoWork, Authorizations: SomeUsable}, with(same, StoredOne), "proceed: same attempt"},
+		{Facts{State: InFlight, Age: young, Work: NoWork, Authorizations: SomeUsable}, with(same, Another), "in_flight: young"},
 		{Facts{State: InFlight, Age: old, Order: Paid, Work: Taken}, own, "replay: healed"},
 		{Facts{State: Unknown, Age: old, Order: Paid, Work: Taken}, own, "replay: healed"},
 		{Facts{State: InFlight, Age: old, Order: Paid, Work: Undecided, Broadcast: true, BroadcastFollowsWork: true}, own, "replay: healed"},

@@ -112,23 +112,31 @@ type Payment struct {
 // load reads everything that hangs on a payment.
 func load(ctx context.Context, r ledger.Reader, row *payments.Row) (*Payment, error) {
 	p := &Payment{Row: row}
+	if err := p.hang(ctx, r); err != nil {
+		return nil, err
+	}
 	var err error
-	if p.Authorizations, err = payments.Authorizations(ctx, r, row.ID); err != nil {
-		return nil, err
-	}
-	if p.Order, err = payments.OrderOf(ctx, r, row.ID); err != nil {
-		return nil, err
-	}
-	if p.Order != nil {
-		if p.Transfers, err = payments.TransfersOf(ctx, r, p.Order.ID); err != nil {
-			return nil, err
-		}
-		if p.Refunds, err = payments.RefundsOf(ctx, r, p.Order.ID); err != nil {
-			return nil, err
-		}
-	}
 	p.Work, err = payments.WorkOf(ctx, r, row.Account, RunName(row.Gateway, row.PaymentID))
 	return p, err
+}
+
+// hang reads what hangs on a payment but for its work, which a payment that is over is not
+// asked for.
+func (p *Payment) hang(ctx context.Context, r ledger.Reader) (err error) {
+	if p.Authorizations, err = payments.Authorizations(ctx, r, p.ID); err != nil {
+		return err
+	}
+	if p.Order, err = payments.OrderOf(ctx, r, p.ID); err != nil || p.Order == nil {
+		return err
+	}
+	if p.Transfers, err = payments.TransfersOf(ctx, r, p.Order.ID); err != nil {
+		return err
+	}
+	if len(p.Transfers) == 0 {
+		return nil
+	}
+	p.Refunds, err = payments.RefundsOf(ctx, r, p.Order.ID)
+	return err
 }
 
 // locked runs f in a transaction that holds the payment's row. The refusal that f returns

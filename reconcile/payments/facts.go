@@ -46,6 +46,9 @@ func standing(state string) Order {
 
 // work is what is known of what the payment pays for.
 func (p *Payment) work() Work {
+	if p.WorkDone {
+		return Taken
+	}
 	if p.Work == nil {
 		return NoWork
 	}
@@ -62,6 +65,12 @@ func (p *Payment) work() Work {
 		}
 	}
 	return Undecided
+}
+
+// sentAfterWork tells that the payment was sent at a gateway that sends only once the work
+// is done.
+func (p *Payment) sentAfterWork(g *policy.Gateway) bool {
+	return !g.MoneyFirst && !p.BroadcastAt.IsZero()
 }
 
 // closed tells that an authorization can do nothing more: it is dead, or it landed and is

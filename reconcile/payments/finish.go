@@ -99,8 +99,14 @@ func (e *Engine) Finish(ctx context.Context, in Finish) (p *Payment, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if before, err := e.find(ctx, in.Name); err == nil && before.Fence == in.Fence && in.Outcome != "unknown" {
-		if err := e.finishWork(ctx, before, map[string]string{"settled": "taken", "refused": "failed"}[in.Outcome]); err != nil {
+	if before, err := e.find(ctx, in.Name); err == nil && before.Fence == in.Fence {
+		switch done := before.sentAfterWork(e.policy().Gateway(in.Gateway)); {
+		case in.Outcome == "settled", done && in.Outcome == "refused": // what was refused then is the money
+			err = e.finishWork(ctx, before, "taken")
+		case in.Outcome == "refused":
+			err = e.finishWork(ctx, before, "failed")
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

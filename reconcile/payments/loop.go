@@ -124,12 +124,7 @@ func (e *Engine) heal(ctx context.Context) error {
 // check asks the rails about payments whose check is due. Nothing is in a transaction while
 // a rail is waited for.
 func (e *Engine) check(ctx context.Context) error {
-	var networks []string
-	for _, r := range e.policy().Rails() {
-		if e.rails(r.Network) != nil {
-			networks = append(networks, r.Network)
-		}
-	}
+	networks := e.networks()
 	if len(networks) == 0 {
 		return nil
 	}
@@ -170,9 +165,8 @@ func (e *Engine) checkOne(ctx context.Context, id int64) error {
 		}
 		sights[a.ID], said = s, cut(s.Said, 1000)
 		if s.Landed != nil {
-			moved := *s.Landed
-			moved.Account, moved.KnownBy = p.Account, "reconcile"
-			if _, err := e.post(ctx, Posted{Seen: moved}); err != nil {
+			s.Landed.KnownBy = "reconcile"
+			if err := e.postSeen(ctx, *s.Landed, p.Account); err != nil {
 				return err
 			}
 		}
@@ -182,6 +176,11 @@ func (e *Engine) checkOne(ctx context.Context, id int64) error {
 		for i := range p.Authorizations {
 			a := &p.Authorizations[i]
 			switch s, asked := sights[a.ID]; {
+			case asked && s.Dead == "expired" && !a.Signed:
+				open = true
+				if err := payments.Saw(ctx, tx, a.ID, cut("Its end is the gateway's word and not signed, so that it passed proves nothing. "+s.Said, 1000)); err != nil {
+					return err
+				}
 			case asked && s.Dead != "":
 				if err := payments.Dead(ctx, tx, a.ID, s.Dead, s.DeadBlock, cut(s.Said, 1000)); err != nil {
 					return err

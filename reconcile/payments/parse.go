@@ -133,7 +133,8 @@ func (e *Engine) read(in Asked) (asked, error) {
 		return asked{}, err
 	}
 	if in.Authorization != nil {
-		if err := e.signed(a.Claimed, *in.Authorization); err != nil {
+		var err error
+		if a.auth.Signed, err = e.signed(a.Claimed, *in.Authorization); err != nil {
 			return asked{}, err
 		}
 	}

@@ -15,11 +15,24 @@ type Rail interface {
 	Signer(c payments.Claimed, o Offered) (payer string, known bool, err error)
 	// Authorization asks what became of an authorization.
 	Authorization(ctx context.Context, q Question) Sight
-	// Incoming reads what moved to the recipients in final blocks after one, of the assets,
-	// in chunks: it may stop early. through is the last block that was read.
-	Incoming(ctx context.Context, assets, recipients []string, after int64) (list []Seen, through int64, err error)
-	// Still asks whether a transfer is where it was.
-	Still(ctx context.Context, t payments.Moved) (s Seen, there bool, err error)
+	// Incoming reads what moved to the recipients, of an asset, in final blocks from one on
+	// (-1: from about now), as far as one question goes.
+	Incoming(ctx context.Context, asset string, recipients []string, from int64) (Page, error)
+	// Still asks where a transfer stands now.
+	Still(ctx context.Context, t payments.Transfer) (Standing, error)
+}
+
+// Page is a stretch of final blocks, read whole.
+type Page struct {
+	List []Seen
+	Next int64 // the block to go on from
+	Done bool  // the last final block was read
+}
+
+// Standing is where a known transfer stands. The zero value could not be told.
+type Standing struct {
+	There *Seen // perhaps in another block than before
+	Gone  bool  // in no block of the chain
 }
 
 // Question names an authorization and what it was signed for.
@@ -50,23 +63,24 @@ type Seen struct {
 	Final     bool
 }
 
-// signed checks who signed an authorization, where that can be told.
-func (e *Engine) signed(c payments.Claimed, o Offered) error {
+// signed checks who signed an authorization, where that can be told. False: it stands on the
+// gateway's word.
+func (e *Engine) signed(c payments.Claimed, o Offered) (bool, error) {
 	if o.Signature == "" {
-		return nil
+		return false, nil
 	}
 	rail := e.rails(c.Network)
 	if rail == nil {
-		return nil
+		return false, nil
 	}
 	who, known, err := rail.Signer(c, o)
 	switch {
 	case !known:
-		return nil
+		return false, nil
 	case err != nil:
-		return invalid("/authorization/signature", err.Error())
+		return false, invalid("/authorization/signature", err.Error())
 	case same(c.Network, who) != c.Payer:
-		return invalid("/authorization/signature", "was not made by the payer for this amount, recipient and time")
+		return false, invalid("/authorization/signature", "was not made by the payer for this amount, recipient and time")
 	}
-	return nil
+	return true, nil
 }

@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -186,6 +187,11 @@ func (e *Engine) Work(ctx context.Context, in NewWork) (*effects.BeginAnswer, er
 		if p.State != string(InFlight) {
 			return p.refusal(CodeInFlight, "Nobody knows what became of the payment: no work is begun for it."), nil
 		}
+		if p.Work == nil && (p.WorkDone || p.sentAfterWork(e.policy().Gateway(p.Gateway))) {
+			r := p.refusal(CodeConflict, "The payment was sent, which here follows the work: it was done, and is not done again.")
+			r.Reason = ReasonRequest
+			return r, nil
+		}
 		return nil, nil
 	})
 	if err != nil {
@@ -201,6 +207,9 @@ func (e *Engine) Work(ctx context.Context, in NewWork) (*effects.BeginAnswer, er
 	case len(args) == 0:
 		args = []byte("{}")
 	}
+	if e.policy().Tool(tool).BusinessKeyTemplate() == "" {
+		args = ofPayment(args, p.PaymentID)
+	}
 	lease, err := e.run(ctx, p)
 	if err != nil {
 		return nil, err
@@ -215,6 +224,22 @@ func (e *Engine) Work(ctx context.Context, in NewWork) (*effects.BeginAnswer, er
 		return nil, r
 	}
 	return answers[0].Begin, nil
+}
+
+// ofPayment names the payment in the arguments of its work. Two purchases of the same thing
+// are two: without it the second would be taken for a repeat of the first, and held while
+// that is open. A tool with a business key says itself what a repeat is.
+func ofPayment(args []byte, paymentID string) []byte {
+	name := "payment_id"
+	for bytes.Contains(args, []byte(`"`+name+`"`)) {
+		name = "_" + name
+	}
+	rest := bytes.TrimLeft(bytes.TrimPrefix(bytes.TrimLeft(args, " \t\r\n"), []byte("{")), " \t\r\n")
+	out := []byte(`{"` + name + `":"` + paymentID + `"`) // an id's characters need no escape
+	if len(rest) > 0 && rest[0] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, rest...)
 }
 
 // attempt names the try of the gateway that holds the payment.
@@ -233,9 +258,10 @@ func (e *Engine) run(ctx context.Context, p *Payment) (effects.Lease, error) {
 	})
 }
 
-// finishWork records what became of the work, where its outcome is still open.
+// finishWork records what became of the work, where its outcome is still open: also of one
+// that was not heard of in time, so that nobody is asked about it.
 func (e *Engine) finishWork(ctx context.Context, p *Payment, outcome string) error {
-	if p.Work == nil || p.Work.State != "in_flight" {
+	if p.Work == nil || p.Work.State != "in_flight" && p.Work.State != "interrupted" {
 		return nil
 	}
 	answers, err := e.effects.Apply(ctx, []effects.Op{{Finish: &effects.Finish{

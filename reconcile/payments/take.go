@@ -20,37 +20,44 @@ type Answer struct {
 	Paid       bool
 	Work       Work
 	WorkResult string
+	MoneyFirst bool // in which order the gateway works
 }
 
 // Claim takes a payment id, or says what became of it.
 func (e *Engine) Claim(ctx context.Context, in Asked) (*Answer, error) {
+	answer, err := e.claimed(ctx, in)
+	if answer != nil {
+		answer.MoneyFirst = e.policy().Gateway(in.Gateway).MoneyFirst
+	}
+	return answer, err
+}
+
+func (e *Engine) claimed(ctx context.Context, in Asked) (*Answer, error) {
 	a, err := e.read(in)
 	if err != nil {
 		return nil, err
 	}
 	a.OrderID = uuid.Must(uuid.NewV7()).String()
-	fence, ok, err := payments.First(ctx, e.db, a.Claimed, a.attempt, a.auth)
+	row, fresh, err := payments.First(ctx, e.db, a.Claimed, a.attempt, a.auth)
 	if err != nil {
 		return nil, err
 	}
-	if ok {
-		return &Answer{Do: Proceed, Fence: fence, Work: NoWork, Payment: &Payment{Row: &payments.Row{Claimed: a.Claimed, State: string(InFlight), Fence: fence}}}, nil
+	if fresh {
+		return &Answer{Do: Proceed, Fence: row.Fence, Work: NoWork, Payment: &Payment{Row: row}}, nil
 	}
 	for range tries {
-		answer, err := e.known(ctx, a)
+		answer, err := e.known(ctx, a, row)
 		if !errors.Is(err, errAgain) {
 			return answer, err
 		}
+		row = nil
 	}
 	return nil, errAgain
 }
 
-// known answers for an id, a quote or an authorization that is known already.
-func (e *Engine) known(ctx context.Context, a asked) (*Answer, error) {
-	row, err := payments.ByName(ctx, e.db, a.name())
-	if err != nil {
-		return nil, err
-	}
+// known answers for an id, a quote or an authorization that is known already. row is what
+// is stored of the id, where that was read.
+func (e *Engine) known(ctx context.Context, a asked, row *payments.Row) (*Answer, error) {
 	if row != nil {
 		p, err := e.glance(ctx, row, a)
 		if err != nil {
@@ -63,7 +70,7 @@ func (e *Engine) known(ctx context.Context, a asked) (*Answer, error) {
 	}
 	var answer *Answer
 	var refusal error
-	err = e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
+	err := e.db.InTx(ctx, func(ctx context.Context, tx *ledger.Tx) (err error) {
 		answer, refusal = nil, nil
 		answer, err = e.take(ctx, tx, a)
 		if r, ok := errors.AsType[*Refusal](err); ok {
@@ -91,9 +98,14 @@ func (e *Engine) glance(ctx context.Context, row *payments.Row, a asked) (*Payme
 	case !c.SamePayer || !c.SameRequest || row.State == string(Pruned):
 		return p, nil
 	case row.State == string(InFlight) && !c.SameAttempt && row.Now.Sub(row.ClaimedAt) <= HealAfter:
+		if a.auth == nil {
+			return p, nil
+		}
 		var err error
 		p.Authorizations, err = payments.Authorizations(ctx, e.db, row.ID)
 		return p, err
+	case (row.State == string(Settled) || row.State == string(Refused)) && !(row.Healed && row.Digest == nil): // else the work's answer is wanted
+		return p, p.hang(ctx, e.db)
 	}
 	return load(ctx, e.db, row)
 }
@@ -103,9 +115,14 @@ func (d Decision) changes() bool {
 	return d.Claim || d.TakeOver || d.Heal || d.Refuse || d.Unknown || d.Check || d.Alert
 }
 
-// stores tells that the caller brings an authorization that is not stored yet.
+// stores tells that the caller brings an authorization that is not stored yet, or not as
+// what its payer signed.
 func (p *Payment) stores(a asked, c Caller) bool {
-	return a.auth != nil && c.SamePayer && c.SameRequest && p.known(a.auth) == nil
+	if a.auth == nil || !c.SamePayer || !c.SameRequest || p.State == string(Pruned) {
+		return false
+	}
+	stored := p.known(a.auth)
+	return stored == nil || a.auth.Signed && stored.DeadWhy == "" && (!stored.Signed || stored.ValidBefore < a.auth.ValidBefore)
 }
 
 // take decides about a payment whose row, or whose absence, it holds.
@@ -147,7 +164,7 @@ func (e *Engine) take(ctx context.Context, tx *ledger.Tx, a asked) (*Answer, err
 				return nil, err
 			}
 		}
-		if err := payments.TakeOver(ctx, tx, p.ID, fence, a.attempt, d.Paid); err != nil {
+		if err := payments.TakeOver(ctx, tx, p.ID, fence, a.attempt, d.Paid, p.sentAfterWork(e.policy().Gateway(p.Gateway))); err != nil {
 			return nil, err
 		}
 	}

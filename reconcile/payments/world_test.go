@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -34,6 +35,11 @@ rails:
 tools:
   fetch_page: {volatile: [request_time], cacheable: true}
   write_page: {business_key: "{page}", deadline: 60s}
+  buy_page:
+    lands_within: 1s
+    lookup:
+      order: {gateway: shop, payment_id: "{arguments.payment_id}"}
+      match: hit.payment_id == effect.arguments.payment_id
 `
 
 const (
@@ -104,8 +110,11 @@ type rail struct {
 	signer string
 }
 
-func (r *rail) Signer(rows.Claimed, payments.Offered) (string, bool, error) {
-	return r.signer, r.signer != "", nil
+func (r *rail) Signer(c rows.Claimed, _ payments.Offered) (string, bool, error) {
+	if r.signer == "" {
+		return c.Payer, true, nil
+	}
+	return r.signer, true, nil
 }
 
 func (r *rail) Authorization(_ context.Context, q payments.Question) payments.Sight {
@@ -115,12 +124,12 @@ func (r *rail) Authorization(_ context.Context, q payments.Question) payments.Si
 	return r.sights[q.Nonce]
 }
 
-func (r *rail) Incoming(context.Context, []string, []string, int64) ([]payments.Seen, int64, error) {
-	return nil, 0, nil
+func (r *rail) Incoming(context.Context, string, []string, int64) (payments.Page, error) {
+	return payments.Page{Done: true}, nil
 }
 
-func (r *rail) Still(context.Context, rows.Moved) (payments.Seen, bool, error) {
-	return payments.Seen{}, false, errors.New("not asked in this test")
+func (r *rail) Still(context.Context, rows.Transfer) (payments.Standing, error) {
+	return payments.Standing{}, errors.New("not asked in this test")
 }
 
 func (r *rail) say(nonce string, s payments.Sight) {
@@ -128,6 +137,9 @@ func (r *rail) say(nonce string, s payments.Sight) {
 	defer r.mu.Unlock()
 	r.sights[nonce] = s
 }
+
+// say lets the rail say what became of an authorization.
+func (w *world) say(authorization int, s payments.Sight) { w.rail.say(nonce(authorization), s) }
 
 func (w *world) get(dest any, query string, args ...any) {
 	w.t.Helper()
@@ -165,7 +177,7 @@ func (w *world) asked(id string, authorization int) payments.Asked {
 		Arguments: []byte(`{"page":"a"}`), Amount: "4200000", Asset: token, Network: network, PayTo: payee,
 	}
 	if authorization > 0 {
-		a.Authorization = &payments.Offered{Nonce: nonce(authorization), ValidBefore: "4102444800"}
+		a.Authorization = &payments.Offered{Nonce: nonce(authorization), ValidBefore: "4102444800", Signature: "signed"}
 	}
 	return a
 }
@@ -190,9 +202,11 @@ func (w *world) refused(a payments.Asked, code payments.Code) *payments.Refusal 
 	return refusal(w.t, got, err, code)
 }
 
+func asRefusal(err error) (*payments.Refusal, bool) { return errors.AsType[*payments.Refusal](err) }
+
 func refusal(t *testing.T, got any, err error, code payments.Code) *payments.Refusal {
 	t.Helper()
-	r, ok := errors.AsType[*payments.Refusal](err)
+	r, ok := asRefusal(err)
 	if !ok || r.Code != code {
 		t.Fatalf("%+v, %v; want %s", got, err, code)
 	}
@@ -274,6 +288,82 @@ func (w *world) equation() {
 	for _, r := range rows {
 		if r.Difference.Sign() != 0 || !r.Posted {
 			w.t.Fatalf("%s %s: off by %s, posted %v", r.Network, r.Asset, r.Difference, r.Posted)
+		}
+	}
+}
+
+// sold sells: claimed, ordered, broadcast, paid and settled.
+func (w *world) sold(id string, authorization int) *payments.Answer {
+	w.t.Helper()
+	c := w.claim(w.asked(id, authorization))
+	w.order(id, c.Fence)
+	w.broadcast(id, c.Fence)
+	w.post(w.transfer(authorization, authorization, "4200000"), payments.Applied)
+	w.finish(id, c.Fence, "settled")
+	return c
+}
+
+// checkNow lets the rail be asked about a payment in one round of the loops.
+func (w *world) checkNow(id string) {
+	w.t.Helper()
+	w.exec(`UPDATE payments SET check_at = clock_timestamp(), checking_until = NULL WHERE payment_id = $1 AND state IN ('in_flight','unknown','settled')`, id)
+	if err := w.Tick(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// landed is what a rail says of an authorization whose transfer is final.
+func (w *world) landed(tx, authorization int, amount string) payments.Sight {
+	a, err := money.AtomicOf(amount)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return payments.Sight{Said: "landed", Landed: &payments.Seen{
+		Moved: rows.Moved{Network: network, Tx: nonce(1000 + tx), Asset: token, Sender: alice, Recipient: payee, Amount: a, Nonce: nonce(authorization)},
+		Block: int64(tx), BlockHash: nonce(5000 + tx), Final: true,
+	}}
+}
+
+type result[T any] struct {
+	v   T
+	err error
+}
+
+// each calls f n times at once.
+func each[T any](n int, f func(i int) (T, error)) []result[T] {
+	out := make([]result[T], n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { out[i].v, out[i].err = f(i) })
+	}
+	wg.Wait()
+	return out
+}
+
+func upperHex(s string) string { return strings.ToUpper(strings.TrimPrefix(s, "0x")) }
+
+// lapse runs the loops of effects until one is interrupted.
+func (w *world) lapse(effect string) {
+	w.t.Helper()
+	w.looping(func() bool {
+		var state string
+		w.get(&state, `SELECT state FROM effects WHERE id = $1::uuid`, effect)
+		return state == "interrupted"
+	})
+}
+
+// looping runs the loops of effects until something is so.
+func (w *world) looping(until func() bool) {
+	w.t.Helper()
+	ctx, stop := context.WithTimeout(w.t.Context(), time.Minute)
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.effects.Loops(ctx) }()
+	defer func() { stop(); <-ended }()
+	for !until() {
+		select {
+		case <-ctx.Done():
+			w.t.Fatal("the loops did not get there within a minute")
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

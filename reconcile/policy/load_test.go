@@ -85,7 +85,7 @@ func TestAWholePolicyIsReadAsWritten(t *testing.T) {
 	for _, tool := range p.Tools() {
 		names = append(names, tool.Name)
 	}
-	if got := strings.Join(names, " "); got != "charge_card file_return get_balance pay_invoice_token post_entry send_letter send_mail send_payment" {
+	if got := strings.Join(names, " "); got != "buy_page charge_card file_return get_balance pay_invoice_token pay_on_chain pay_with_memo post_entry send_letter send_mail send_payment" {
 		t.Errorf("tools: %s", got)
 	}
 }

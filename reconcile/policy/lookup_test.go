@@ -37,7 +37,7 @@ func TestALookupBlockIsStrict(t *testing.T) {
 	}
 	for _, c := range []struct{ old, new, want string }{
 		// Where to ask.
-		{"  http:\n", "  soap:\n", "6:7: tools.x.lookup.soap: unknown field; known here are http, sql, stripe, webhook_inbox, worker, found"},
+		{"  http:\n", "  soap:\n", "6:7: tools.x.lookup.soap: unknown field; known here are eip3009, http, memo, order, sql, stripe, webhook_inbox, worker, found"},
 		{"https://bank.example/v1/payments?reference={business_key}", "https://bank.example/{arguments.invoice}?r={invoce}", "{invoce} is unknown; known here are business_key"},
 		{`business_key: "{invoice}"`, `summary: x`, "{business_key} is never there: the tool declares no business_key"},
 		{"https://bank.example/v1/payments?reference={b", "https://{b", "the host must be fixed"},
@@ -120,7 +120,7 @@ func TestAllMistakesOfALookupAreReportedAtOnce(t *testing.T) {
 func TestTheOtherKindsAreStrictToo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ lookup, want string }{
-		{"{}", "says not how to look: one of http, sql, stripe, webhook_inbox, worker is missing"},
+		{"{}", "says not how to look: one of eip3009, http, memo, order, sql, stripe, webhook_inbox, worker is missing"},
 		{"{http: {}, sql: {}}", "a look-up has one kind, and this one has http already"},
 		{"{sql: {connection: nowhere, query: 'SELECT 1', parameters: ['{business_key}']}}", "no connection of this name"},
 		{"{sql: {connection: books, query: 'DELETE FROM x', parameters: ['{business_key}']}}", "must be one statement that reads"},
@@ -142,8 +142,33 @@ func TestTheOtherKindsAreStrictToo(t *testing.T) {
 		{"{worker: {}, next: body.next}", "next: means nothing for worker"},
 		{"{sql: {}, not_found: 'body == null'}", "not_found: means nothing for sql"},
 		{"{webhook_inbox: {}, next: body.next}", "next: means nothing for webhook_inbox"},
+		{"{eip3009: {}}", "nonce is missing: the authorization's 32 bytes"},
+		{"{eip3009: {}}", "chain_id is missing: the number of the chain"},
+		{"{eip3009: {asset: '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB49'}}", "asset: is an address whose letters do not fit its checksum"},
+		{"{eip3009: {asset: usdc}}", "asset: is not an address"},
+		{"{eip3009: {chain_id: 0}}", "must be a whole number from 1"},
+		{"{eip3009: {chunk: 2000}}", "must be a whole number from 1 to 1999"},
+		{"{eip3009: {rpc: 'https://${env:BANK_TOKEN}'}}", "the host must stand in the open"},
+		{"{eip3009: {rpc: 'https://${env:BANK_TOKEN}.rpc.example/v2'}}", "the host must stand in the open"},
+		{"{eip3009: {rpc: 'https://rpc.example/${env:UNSET}'}}", "the environment variable UNSET is not set"},
+		{"{eip3009: {rpc: 'http://rpc.example'}}", "must start with https://"},
+		{"{eip3009: {rpc: [https://rpc.example, 'https://10.0.0.7/']}}", "rpc[1]: 10.0.0.7 is a private address"},
+		{"{eip3009: {rpc: []}}", "needs at least one URL"},
+		{"{eip3009: {nonce: '{arguments.trace}'}}", "{arguments.trace} is volatile"},
+		{"{eip3009: {nonce: '{nonce}'}}", "{nonce} is unknown"},
+		{"{eip3009: {signature: '{arguments.signature}'}}", "signature, domain {name, version} and valid_after go together"},
+		{"{eip3009: {}, absence_is_proof: true}", "absence_is_proof: means nothing for eip3009"},
+		{"{eip3009: {}, kept_for: 3d}", "kept_for: means nothing for eip3009"},
+		{"{eip3009: {}, match: 'true'}", "match: means nothing for eip3009"},
+		{"{eip3009: {}, samples: x.yaml}", "samples: means nothing for eip3009"},
+		{"{eip3009: {}, result: hitt.x}", "undeclared reference to 'hitt'"},
+		{"{memo: {rpc: 'https://rpc.example'}}", "memo or transaction is needed"},
+		{"{memo: {transaction: '{arguments.tx}', digest: true}}", "digest: goes with memo"},
+		{"{memo: {memo: '{business_key}'}, absence_is_proof: true}", "needs canary: the hash of a transaction with a memo"},
+		{"{memo: {memo: '{business_key}'}, canary: CANARY}", "must be the hash of a transaction"},
+		{"{memo: {memo: '{arguments.trace}'}}", "{arguments.trace} is volatile"},
 	} {
-		src := fmt.Sprintf("connections: {books: '${env:BOOKS_URL}'}\ntools: {x: {business_key: '{a}', lookup: %s}}", c.lookup)
+		src := fmt.Sprintf("connections: {books: '${env:BOOKS_URL}'}\ntools: {x: {business_key: '{a}', volatile: [trace], lookup: %s}}", c.lookup)
 		if got := strings.Join(mistakes(t, src), "\n"); !strings.Contains(got, c.want) {
 			t.Errorf("%s\n got %q\nwant one with %q", c.lookup, got, c.want)
 		}

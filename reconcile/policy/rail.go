@@ -10,18 +10,20 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"quittance/ledger/money"
+	"quittance/reconcile/evm/node"
+	"quittance/reconcile/lookup/outbound"
 	"quittance/reconcile/lookup/secret"
 	"quittance/reconcile/policy/read"
+	"quittance/reconcile/rail"
 )
 
 // Rail is a network that payments move on.
 type Rail struct {
-	Network      string // CAIP-2, "eip155:8453"
-	Name         string // for people
-	RPC          []secret.Text
-	AllowPrivate bool
-	FinalLag     time.Duration // a final block older than this is a stale view
-	Assets       []RailAsset   // sorted by ID
+	Network string // CAIP-2, "eip155:8453"
+	Name    string // for people
+	// Chain asks its nodes; nil where the network is no EVM chain, or no node is declared.
+	Chain  *rail.Chain
+	Assets []RailAsset // sorted by ID
 }
 
 // RailAsset is an asset of a rail. One that is not declared is shown in raw units and
@@ -33,8 +35,6 @@ type RailAsset struct {
 	// Domain is the token's EIP-712 domain, for EIP-3009 signatures; empty where it has none.
 	Domain struct{ Name, Version string }
 }
-
-const defaultFinalLag = 30 * time.Minute
 
 // Rails are the declared networks, sorted.
 func (p *Policy) Rails() []*Rail { return p.rails }
@@ -52,10 +52,10 @@ func (p *Policy) Rail(network string) *Rail {
 // RailAsset is the declaration of an asset of a network, or nil. Codes differ in case on
 // no rail: contracts are compared in small letters.
 func (p *Policy) RailAsset(network, id string) *RailAsset {
-	if rail := p.Rail(network); rail != nil {
-		for i := range rail.Assets {
-			if rail.Assets[i].ID == strings.ToLower(id) {
-				return &rail.Assets[i]
+	if r := p.Rail(network); r != nil {
+		for i := range r.Assets {
+			if r.Assets[i].ID == strings.ToLower(id) {
+				return &r.Assets[i]
 			}
 		}
 	}
@@ -78,31 +78,41 @@ func (r *reader) railsOf(n ast.Node, path string) (list []*Rail) {
 
 func (r *reader) rail(e read.Entry, path string) *Rail {
 	f := r.Fields(e.Value, path, "name", "rpc", "final_lag", "allow_private", "assets")
-	rail := &Rail{Network: e.Name, Name: e.Name}
+	declared := &Rail{Network: e.Name, Name: e.Name}
 	if name, ok := r.Text(f["name"], path+".name"); ok {
-		rail.Name = name
+		declared.Name = name
 	}
-	rail.AllowPrivate = r.Boolean(f["allow_private"], path+".allow_private")
-	rail.FinalLag = r.Duration(f["final_lag"], path+".final_lag", defaultFinalLag, time.Second)
+	private := r.Boolean(f["allow_private"], path+".allow_private")
+	lag := r.Duration(f["final_lag"], path+".final_lag", rail.DefaultLag, time.Second)
+	var nodes []*node.Client
 	for i, item := range r.Items(f["rpc"], path+".rpc") {
 		at := path + ".rpc[" + strconv.Itoa(i) + "]"
 		was := r.Count()
 		t := secret.Read(r.Reader, item, at, secret.NewSet())
 		if !r.Stored && r.Count() == was {
-			if fault := urlFault(t.Reveal(), rail.AllowPrivate); fault != "" {
+			if fault := urlFault(t.Reveal(), private); fault != "" {
 				if t.Secret() { // the fault names the host
 					fault = "must be a public https:// URL (others with allow_private: true), without credentials before the host"
 				}
 				r.Mistake(item, at, "%s", fault)
 			}
 		}
-		rail.RPC = append(rail.RPC, t)
+		nodes = append(nodes, node.New(t.Reveal(), outbound.Options{AllowPrivate: private}))
+	}
+	id, evm := strings.CutPrefix(e.Name, "eip155:")
+	switch n, err := strconv.ParseUint(id, 10, 53); {
+	case evm && err != nil:
+		r.Mistake(e.Key, path, "eip155: is followed by the number of the chain")
+	case !evm && len(nodes) > 0:
+		r.Mistake(f["rpc"], path+".rpc", "only networks of eip155 can be asked")
+	case evm && len(nodes) > 0 && !r.Stored:
+		declared.Chain = &rail.Chain{ID: n, Nodes: nodes, Lag: lag}
 	}
 	for _, a := range r.Entries(f["assets"], path+".assets") {
-		rail.Assets = append(rail.Assets, r.railAsset(a, path+".assets."+a.Name))
+		declared.Assets = append(declared.Assets, r.railAsset(a, path+".assets."+a.Name))
 	}
-	slices.SortFunc(rail.Assets, func(a, b RailAsset) int { return strings.Compare(a.ID, b.ID) })
-	return rail
+	slices.SortFunc(declared.Assets, func(a, b RailAsset) int { return strings.Compare(a.ID, b.ID) })
+	return declared
 }
 
 func (r *reader) railAsset(e read.Entry, path string) RailAsset {

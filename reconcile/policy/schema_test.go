@@ -170,6 +170,7 @@ func TestTheSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 		"tools: {x: {vendor_key: {checks_body: true}}}", "tools: {x: {lookup: {}}}", "tools: {x: {lookup: {http: {url: a}, sql: {connection: a, query: b, parameters: [c]}}}}",
 		"tools: {x: {lookup: {http: {}}}}", "tools: {x: {lookup: {stripe: {key: a, object: customer}}}}", "tools: {x: {lookup: {http: {url: a, method: PUT}}}}",
 		"tools: {x: {lookup: {worker: {}, canary: {url: a}}}}", "connections: {a: 5}",
+		"tools: {x: {lookup: {eip3009: {rpc: a}}}}", "tools: {x: {lookup: {memo: {rpc: 'https://a', chain_id: 1, asset: '0x0000000000000000000000000000000000000001', recipient: a, value: b}}}}",
 	} {
 		if len(mistakes(t, src)) == 0 {
 			t.Errorf("the parser takes %s", src)
@@ -198,6 +199,10 @@ func TestTheSchemaKnowsTheParsersFields(t *testing.T) {
 		"tools: {x: {lookup: {sql: {zz: 1}}}}":                        lookup.Properties["sql"],
 		"tools: {x: {lookup: {stripe: {zz: 1}}}}":                     lookup.Properties["stripe"],
 		"tools: {x: {lookup: {worker: {zz: 1}}}}":                     lookup.Properties["worker"],
+		"tools: {x: {lookup: {eip3009: {zz: 1}}}}":                    lookup.Properties["eip3009"],
+		"tools: {x: {lookup: {eip3009: {domain: {zz: 1}}}}}":          lookup.Properties["eip3009"].Properties["domain"],
+		"tools: {x: {lookup: {order: {zz: 1}}}}":                      lookup.Properties["order"],
+		"tools: {x: {lookup: {memo: {zz: 1}}}}":                       lookup.Properties["memo"],
 		"tools: {x: {lookup: {webhook_inbox: {zz: 1}}}}":              lookup.Properties["webhook_inbox"],
 		"tools: {x: {lookup: {http: {oauth2: {zz: 1}}}}}":             lookup.Properties["http"].Properties["oauth2"],
 		"tools: {x: {lookup: {http: {client_certificate: {zz: 1}}}}}": lookup.Properties["http"].Properties["client_certificate"],

@@ -187,7 +187,7 @@ func (r *reader) vendorKey(n ast.Node, path string) *VendorKey {
 // asked is what a look-up's rules must agree with.
 func (t *Tool) asked() rules.Tool {
 	return rules.Tool{
-		HasBusinessKey: t.businessKey != nil, HasAmount: t.amount != nil, CheckResult: t.CheckResult,
+		HasBusinessKey: t.businessKey != nil, HasAmount: t.amount != nil, Volatile: t.Volatile, CheckResult: t.CheckResult,
 		Fill: func(q *lookup.Question) error {
 			key, missing, err := t.BusinessKey(q.Arguments)
 			if err == nil && len(missing) > 0 {

@@ -122,7 +122,7 @@ class Runner:
             held = c.get("wait_held_ms", 0) / 1000
             return self.opened(self.client.open(name, agent=c.get("agent", "bot"), lease_seconds=c.get("lease_seconds", 60), wait_held=held))
         if op == "claim":
-            return self.opened(self.client.claim(c["agents"]))
+            return self.opened(self.client.claim(c["agents"], wait_ready=c.get("wait_ready_ms", 0) / 1000))
         if op == "digest":
             return {"digest": quittance.call_digest(c["tool"], c["arguments"], c.get("volatile") or [])}
         if op == "answer_lookups":

@@ -37,6 +37,7 @@ from ._errors import (
     Unrecorded,
     WaitingFor,
 )
+from ._handed import Handed, handed
 from ._json import RawJSON
 from ._run import Run
 from ._tool import Tool, call_id, tool
@@ -44,7 +45,7 @@ from ._tool import Tool, call_id, tool
 __version__ = "0.1.0"
 
 __all__ = [
-    "ArgumentsError", "AsyncClient", "AsyncRun", "Call", "Cancelled", "Client", "Conflict", "InFlight", "LeaseLost", "LogBehind",
+    "ArgumentsError", "AsyncClient", "AsyncRun", "Call", "Cancelled", "Client", "Conflict", "Handed", "InFlight", "LeaseLost", "LogBehind",
     "NoAnswer", "NotFound", "NothingReady", "Outcome", "Paused", "Problem", "QuittanceError", "RawJSON", "Reference", "Refused", "Run",
-    "RunClosed", "RunHeld", "TooLate", "Tool", "Unrecorded", "WaitingFor", "call_digest", "call_id", "current_call", "tool",
+    "RunClosed", "RunHeld", "TooLate", "Tool", "Unrecorded", "WaitingFor", "call_digest", "call_id", "current_call", "handed", "tool",
 ]  # fmt: skip

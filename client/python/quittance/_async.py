@@ -48,13 +48,16 @@ class AsyncClient:
         )  # fmt: skip
         self._threads = ThreadPoolExecutor(_THREADS, "quittance")
 
-    def open(self, run_id: str, *, agent: str, worker: Optional[str] = None, lease_seconds: int = 60, wait_held: float = 0.0) -> "Opening":
+    def open(
+        self, run_id: str, *, agent: str, worker: Optional[str] = None, lease_seconds: int = 60, wait_held: float = 0.0, attempt_id: Optional[str] = None,
+    ) -> "Opening":  # fmt: skip
         """Is `Client.open`, to be awaited or used in `async with`."""
-        return Opening(lambda: self._opened(functools.partial(self._client.open, run_id, agent=agent, worker=worker, lease_seconds=lease_seconds, wait_held=wait_held)))
+        return Opening(lambda: self._opened(functools.partial(
+            self._client.open, run_id, agent=agent, worker=worker, lease_seconds=lease_seconds, wait_held=wait_held, attempt_id=attempt_id)))  # fmt: skip
 
-    def claim(self, agents: Sequence[str], *, worker: Optional[str] = None, lease_seconds: int = 60) -> "Opening":
+    def claim(self, agents: Sequence[str], *, worker: Optional[str] = None, lease_seconds: int = 60, wait_ready: float = 0.0) -> "Opening":
         """Is `Client.claim`, to be awaited or used in `async with`."""
-        return Opening(lambda: self._opened(functools.partial(self._client.claim, agents, worker=worker, lease_seconds=lease_seconds)))
+        return Opening(lambda: self._opened(functools.partial(self._client.claim, agents, worker=worker, lease_seconds=lease_seconds, wait_ready=wait_ready)))
 
     async def _opened(self, open: Callable[[], Run]) -> "AsyncRun":
         opening = self._start(open)

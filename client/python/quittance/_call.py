@@ -23,13 +23,16 @@ class Call:
     effect_id, key     the effect's names
     vendor_key         the vendor's own idempotency key; the same for every attempt
     attempt            from 1
-    deadline           when the call must have been sent by, on `time.monotonic()`
+    deadline           when the call must have been sent by, on `time.monotonic()`; it has
+                       passed too when the wall's clock says so: the other stands still while
+                       the machine sleeps
     """
 
-    def __init__(self, effect_id: str, key: str, vendor_key: str, arguments: str, attempt: int, deadline: float) -> None:
+    def __init__(self, effect_id: str, key: str, vendor_key: str, arguments: str, attempt: int, deadline: float, wall_deadline: float) -> None:
         self.effect_id, self.key, self.vendor_key = effect_id, key, vendor_key
         self.arguments_text = arguments  # JSON, as it was recorded
         self.attempt, self.deadline = attempt, deadline
+        self._wall_deadline = wall_deadline
 
     @property
     def arguments(self) -> Any:
@@ -39,12 +42,12 @@ class Call:
 
     def remaining(self) -> float:
         """Is how many seconds are left to send the call, never below 0: a time-out for it."""
-        return max(0.0, self.deadline - time.monotonic())
+        return max(0.0, min(self.deadline - time.monotonic(), self._wall_deadline - time.time()))
 
     def ready(self) -> None:
         """Raises TooLate when the call must not be sent any more. A tool that prepares for
         long asks again immediately before it sends."""
-        if time.monotonic() >= self.deadline:
+        if time.monotonic() >= self.deadline or time.time() >= self._wall_deadline:
             raise TooLate
 
 

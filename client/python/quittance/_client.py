@@ -25,6 +25,9 @@ T = TypeVar("T")
 #: its lease ends.
 _HOLD_PAUSE = 1.0
 
+#: How long, in seconds, the server holds one claim while no run is ready.
+_READY_POLL = 30.0
+
 
 class Client:
     """Talks to one server as the owner of one token. Safe for concurrent use.
@@ -44,6 +47,11 @@ class Client:
     finish_wait   how long `do` tries to deliver an outcome itself, in seconds.
     context       decides about TLS.
 
+    Requests go straight to the server: no proxy is used, whatever the environment says
+    (HTTP_PROXY, HTTPS_PROXY). A guard that cannot reach its server performs nothing, and a
+    proxy that was meant for other traffic must not stand between them. Where there has to be
+    one, run a forwarder and give its address as url.
+
     What nobody waits for, such as outcomes delivered late and heartbeats that fail, is told
     to the logger "quittance"; never a body.
     """
@@ -61,14 +69,17 @@ class Client:
         self._stopped = self._deliverer.stopped
         self._beats: "weakref.WeakSet[Heartbeat]" = weakref.WeakSet()
 
-    def open(self, run_id: str, *, agent: str, worker: Optional[str] = None, lease_seconds: int = 60, wait_held: float = 0.0) -> Run:
+    def open(
+        self, run_id: str, *, agent: str, worker: Optional[str] = None, lease_seconds: int = 60, wait_held: float = 0.0, attempt_id: Optional[str] = None,
+    ) -> Run:  # fmt: skip
         """Takes the lease of a run, which is new or was left by another process, and reads its
         last checkpoint. Outcomes that an earlier process could not deliver are delivered
         first. agent is what kind of agent this is; a pool claims by it. wait_held is how
         long, in seconds, to wait for a run that another process holds, such as this agent's
-        own process that was killed. Raises Paused, RunHeld, RunClosed, LogBehind, NoAnswer."""
+        own process that was killed. attempt_id is given by whoever holds the run for this
+        process already, see `handed`. Raises Paused, RunHeld, RunClosed, LogBehind, NoAnswer."""
         self._deliverer.flush()
-        run = Run(self, run_id, agent, worker or self._worker, lease_seconds)
+        run = Run(self, run_id, agent, worker or self._worker, lease_seconds, attempt_id)
         end = time.monotonic() + wait_held
         while True:
             try:
@@ -81,25 +92,32 @@ class Client:
         run._resume(answer)
         return run
 
-    def claim(self, agents: Sequence[str], *, worker: Optional[str] = None, lease_seconds: int = 60) -> Run:
+    def claim(self, agents: Sequence[str], *, worker: Optional[str] = None, lease_seconds: int = 60, wait_ready: float = 0.0) -> Run:
         """Takes the lease of any run of one of these kinds of agent that is ready to go on.
-        Raises NothingReady when there is none."""
+        wait_ready is how long, in seconds, to wait for one to become ready. Raises
+        NothingReady when there is none."""
         self._deliverer.flush()
         worker = worker or self._worker
         body = {"agents": list(agents), "worker": worker, "attempt_id": new_id(), "lease_seconds": lease_seconds}
-        sent = 0.0
+        sent, poll = 0.0, 0.0
+        end = time.monotonic() + wait_ready
 
         def send() -> Answer:
             nonlocal sent
             sent = time.monotonic()
-            return self._transport.once("POST", "/v1/runs/claim", body)
+            ms = int(poll * 1000)
+            return self._transport.once("POST", "/v1/runs/claim" + ("?wait=%dms" % ms if ms else ""), body, wait=poll)
 
-        try:
-            answer = self._retry(None, send)
-        except Problem as problem:
-            raise as_paused("", problem)
-        if answer.status == 204:
-            raise NothingReady
+        while True:
+            poll = max(0.0, min(_READY_POLL, end - time.monotonic()))
+            try:
+                answer = self._retry(None, send)
+            except Problem as problem:
+                raise as_paused("", problem)
+            if answer.status != 204:
+                break
+            if time.monotonic() >= end:
+                raise NothingReady
         run = Run(self, answer.text("run_id"), answer.text("agent"), worker, lease_seconds)
         run._took(answer, sent)
         run._resume(answer)

@@ -52,28 +52,7 @@ class Answer(NamedTuple):
         return found.text if found else None
 
 
-class _Joined:
-    """Has a connection send head and body in one packet: the server is woken once."""
-
-    _parts: List[bytes]
-
-    def send(self, data: Any) -> None:
-        self._parts.append(data)
-
-    def flush(self) -> None:
-        data, self._parts = b"".join(self._parts), []
-        super().send(data)  # type: ignore[misc]
-
-
-class _Connection(_Joined, http.client.HTTPConnection):
-    pass
-
-
-class _SecureConnection(_Joined, http.client.HTTPSConnection):
-    pass
-
-
-_AnyConnection = Union[_Connection, _SecureConnection]
+_AnyConnection = Union[http.client.HTTPConnection, http.client.HTTPSConnection]
 
 
 class Transport:
@@ -83,12 +62,15 @@ class Transport:
         parts = urllib.parse.urlsplit(url.rstrip("/"))
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise ValueError("the server's address must be a URL such as http://127.0.0.1:8080")
-        if any(c.isspace() or ord(c) < 0x21 or ord(c) > 0x7E for c in token):
-            raise ValueError("the token must be one word of ASCII")  # it would end the header
+        for what, text in (("token", token), ("path of the server's address", parts.path)):
+            if any(not 0x21 <= ord(c) <= 0x7E for c in text):
+                raise ValueError("the %s must be one word of ASCII" % what)  # it would end the line
         self._secure = parts.scheme == "https"
         self._host, self._port, self._prefix = parts.hostname, parts.port, parts.path
         self._context = context or (ssl.create_default_context() if self._secure else None)
-        self._headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
+        # Every request's head but for its first line and length: it is written once.
+        self._head = " HTTP/1.1\r\nHost: %s\r\nAccept-Encoding: identity\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: " % (
+            _host(parts.netloc.rpartition("@")[2]), token)  # fmt: skip
         self._try_timeout = try_timeout
         self._lock = threading.Lock()
         self._idle: List[_AnyConnection] = []
@@ -131,13 +113,15 @@ class Transport:
 
     def _send(self, c: _AnyConnection, method: str, path: str, data: Optional[bytes], until: float) -> "tuple[int, Any, str]":
         c.timeout = _left(until)
-        if c.sock is not None:
-            c.sock.settimeout(c.timeout)
-        c.response_class = lambda sock, *a, **k: http.client.HTTPResponse(_Timed(sock, until), *a, **k)  # type: ignore[assignment,arg-type]
-        c._parts = []
-        c.request(method, self._prefix + path, body=data, headers=self._headers)
-        c.flush()
-        response = c.getresponse()
+        if c.sock is None:
+            c.connect()
+        sock: Any = c.sock
+        sock.settimeout(c.timeout)
+        body = data or b""
+        # Head and body leave in one packet: the server is woken once.
+        sock.sendall(("%s %s%s%s%d\r\n\r\n" % (method, self._prefix, path, self._head, len(body))).encode("ascii") + body)
+        response = http.client.HTTPResponse(_Timed(sock, until), method=method)  # type: ignore[arg-type]
+        response.begin()
         raw = _whole(response)
         keep = not response.will_close and response.isclosed()
         if keep:
@@ -153,8 +137,8 @@ class Transport:
             if self._idle:
                 return self._idle.pop(), True
         if self._secure:
-            return _SecureConnection(self._host, self._port, context=self._context), False
-        return _Connection(self._host, self._port), False
+            return http.client.HTTPSConnection(self._host, self._port, context=self._context), False
+        return http.client.HTTPConnection(self._host, self._port), False
 
     def _give_back(self, c: _AnyConnection) -> None:
         with self._lock:
@@ -174,6 +158,11 @@ class Transport:
         # Of a client that nobody closed.
         for c in getattr(self, "_idle", []):
             c.close()
+
+
+def _host(name: str) -> str:
+    """Writes a host, with its port, as a header has it."""
+    return name if name.isascii() else name.encode("idna").decode("ascii")
 
 
 def _whole(response: http.client.HTTPResponse) -> bytes:

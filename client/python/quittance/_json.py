@@ -10,7 +10,7 @@ import dataclasses
 import json
 import re
 from decimal import Decimal
-from typing import Any, Dict, Mapping, NamedTuple, Union
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Union
 
 
 class RawJSON(str):
@@ -118,36 +118,52 @@ class Member(NamedTuple):
     text: str
 
 
-_space = re.compile(r"[ \t\n\r]*")
+_SPACE = " \t\n\r"
+_space = re.compile("[%s]*" % _SPACE)
+_scan: Callable[[str, int], "tuple[Any, int]"] = _decoder.scan_once  # type: ignore[attr-defined]
 
 
 def members(text: str) -> Dict[str, Member]:
     """Reads an object and keeps how its members were written. Raises ValueError."""
-    at = _skip(text, 0)
-    if text[at : at + 1] != "{":
-        raise ValueError("it is not an object")
-    at = _skip(text, at + 1)
-    found: Dict[str, Member] = {}
-    if text[at : at + 1] == "}":
-        at += 1
-    else:
-        while True:
-            name, at = _decoder.raw_decode(text, at)
-            at = _skip(text, at)
-            if not isinstance(name, str) or text[at : at + 1] != ":":
-                raise ValueError("it is not an object")
-            start = _skip(text, at + 1)
-            value, end = _decoder.raw_decode(text, start)
-            found[name] = Member(value, text[start:end])
-            at = _skip(text, end) + 1
-            if text[at - 1 : at] == "}":
-                break
-            if text[at - 1 : at] != ",":
-                raise ValueError("it is not an object")
-            at = _skip(text, at)
+    try:
+        found, at = _members(text)
+    except (StopIteration, IndexError):
+        raise ValueError("it is not an object") from None
     if _skip(text, at) != len(text):
         raise ValueError("something stands behind the object")
     return found
+
+
+def _members(text: str) -> "tuple[Dict[str, Member], int]":
+    # This reads each answer: it looks for white space, of which the server writes none,
+    # only where there is some. Raises IndexError at the end of the text.
+    at = _skip(text, 0)
+    if text[at] != "{":
+        raise ValueError("it is not an object")
+    at = _skip(text, at + 1)
+    found: Dict[str, Member] = {}
+    if text[at] == "}":
+        return found, at + 1
+    while True:
+        name, at = _scan(text, at)
+        if text[at] in _SPACE:
+            at = _skip(text, at)
+        if not isinstance(name, str) or text[at] != ":":
+            raise ValueError("it is not an object")
+        at += 1
+        if text[at] in _SPACE:
+            at = _skip(text, at)
+        value, end = _scan(text, at)
+        found[name] = Member(value, text[at:end])
+        if text[end] in _SPACE:
+            end = _skip(text, end)
+        at = end + 1
+        if text[end] == "}":
+            return found, at
+        if text[end] != ",":
+            raise ValueError("it is not an object")
+        if text[at] in _SPACE:
+            at = _skip(text, at)
 
 
 def _skip(text: str, at: int) -> int:

@@ -32,9 +32,9 @@ class Run:
     released or closed. Safe for concurrent use. As a context manager it is released at the
     end of the block, unless it was closed."""
 
-    def __init__(self, client: "Client", run_id: str, agent: str, worker: str, lease_seconds: int) -> None:
+    def __init__(self, client: "Client", run_id: str, agent: str, worker: str, lease_seconds: int, attempt_id: Optional[str] = None) -> None:
         self._client, self.id, self.agent = client, run_id, agent
-        self._worker, self._lease_seconds = worker, lease_seconds
+        self._worker, self._lease_seconds, self._attempt_id = worker, lease_seconds, attempt_id
         self._lock = threading.Condition()
         self._token = ""
         self._epoch = 0
@@ -213,8 +213,10 @@ class Run:
         again instead of locking this process out by its own lease."""
         sent = [0.0]
         body = {
-            "agent": self.agent, "worker": self._worker, "attempt_id": new_id(), "lease_seconds": self._lease_seconds, "log_position": self._position or None,
+            "agent": self.agent, "worker": self._worker, "attempt_id": self._attempt_id or new_id(), "lease_seconds": self._lease_seconds, "log_position": self._position or None,
         }  # fmt: skip
+
+        self._attempt_id = None  # handed over once: a lease after it is this process's own
 
         def send() -> Answer:
             sent[0] = time.monotonic()

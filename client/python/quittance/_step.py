@@ -48,14 +48,14 @@ def begin(run: "Run", tool: str, args: Any, call_id: Optional[str], key: Optiona
         raise
 
 
-def _ask(run: "Run", turn: Turn, body: Dict[str, Any]) -> "tuple[Answer, float]":
+def _ask(run: "Run", turn: Turn, body: Dict[str, Any]) -> "tuple[Answer, tuple[float, float]]":
     """Returns begin's answer and when the request that was answered left, on the monotonic
-    clock. Every try has the same attempt id: the server gives a lost answer again."""
-    sent = 0.0
+    clock and the wall's. Every try has the same attempt id: the server gives a lost answer again."""
+    sent = (0.0, 0.0)
 
     def send() -> Answer:
         nonlocal sent
-        sent = time.monotonic()
+        sent = (time.monotonic(), time.time())
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         answer = run._client._transport.once("POST", "/v1/effects", dict(body, client_time=now, log_position=run._position or None))
         do = answer.text("do")
@@ -79,7 +79,7 @@ class Step:
     """A call that was begun. As a context manager it gives its occurrence back at the end,
     used up when it came back with an outcome."""
 
-    def __init__(self, run: "Run", turn: Turn, answer: Answer, sent: float, arguments: str) -> None:
+    def __init__(self, run: "Run", turn: Turn, answer: Answer, sent: "tuple[float, float]", arguments: str) -> None:
         self._run, self._turn, self._answer = run, turn, answer
         self._came_back = False
         self._effect_id, self._key = answer.text("effect_id"), answer.text("key")
@@ -88,7 +88,7 @@ class Step:
         #: The policy only observes the tool: its call is recorded, and nothing stops it.
         self.observed = self.guarded and answer.value("observed") is True
         within = answer.number("perform_within_ms") / 1000 if self.guarded and not self.observed else _UNGUARDED
-        self.call = Call(self._effect_id, self._key, answer.text("vendor_key"), arguments, answer.number("attempt") or 1, sent + within)
+        self.call = Call(self._effect_id, self._key, answer.text("vendor_key"), arguments, answer.number("attempt") or 1, sent[0] + within, sent[1] + within)
 
     def __enter__(self) -> "Step":
         return self

@@ -60,7 +60,7 @@ class Documents(FakeCase):
                             if coroutine in names:
                                 asyncio.run(names.pop(coroutine)())
                         count += 1
-        self.assertEqual(count, 7)
+        self.assertEqual(count, 8)
         self.assertIn("po_1 False", out.getvalue())
         self.assertEqual(len(paid), len(self.fake.effects))
         self.assertEqual({e["state"] for e in self.fake.effects.values()}, {"taken"})

@@ -5,9 +5,12 @@ import { Deliverer, type Log } from "./deliver.js";
 import { stringify } from "./json.js";
 import { newId } from "./occurrences.js";
 import { asPaused, Problem, whileDoing } from "./problem.js";
-import { escape, retry, Transport, tryTimeout } from "./request.js";
+import { escape, retry, Transport, tryTimeout, type Answer } from "./request.js";
 import { Run, type RunOptions, type RunView } from "./run.js";
 import { defaultSpool, Spool } from "./spool.js";
+
+/** How long the server holds one claim while no run is ready, in milliseconds. */
+const readyPoll = 30_000;
 
 export interface ClientOptions {
   /** The server, such as http://127.0.0.1:8080. */
@@ -33,7 +36,10 @@ export interface ClientOptions {
   maxResult?: number;
   /** Receives what nobody waits for. Nothing is logged by default, and never a body. */
   log?: Log;
-  /** Decides about TLS, proxies and connections; one that keeps connections open by default. */
+  /**
+   * Decides about TLS, proxies and connections. By default one that keeps connections open
+   * and goes straight to the server, whatever HTTP_PROXY says.
+   */
   agent?: http.Agent;
 }
 
@@ -81,9 +87,11 @@ export class Client {
 
   /**
    * Takes the lease of any run of one of the kinds of agent that is ready to go on;
-   * undefined when there is none.
+   * undefined when there is none. waitReadyMs is how long to wait for one to become ready;
+   * where signal aborts meanwhile, a run that was given is free again when its lease has run
+   * out.
    */
-  async claim(agents: string[], options: Omit<RunOptions, "agent" | "waitHeldMs"> = {}): Promise<Run | undefined> {
+  async claim(agents: string[], options: Omit<RunOptions, "agent" | "waitHeldMs" | "attemptId"> & { waitReadyMs?: number } = {}): Promise<Run | undefined> {
     await this.deliverer.flush();
     let sent = 0;
     const body = stringify({
@@ -92,12 +100,18 @@ export class Client {
       attempt_id: newId(),
       lease_seconds: options.leaseSeconds ?? 60,
     });
-    const answer = await retry(this.patience, options.signal, async () => {
-      sent = performance.now();
-      return await this.transport.once({ method: "POST", path: "/v1/runs/claim", body, signal: options.signal });
-    }).catch((err: unknown) => {
-      throw whileDoing("couldn't claim a run", asPaused("", err));
-    });
+    const end = performance.now() + (options.waitReadyMs ?? 0);
+    let answer: Answer;
+    do {
+      const wait = Math.floor(Math.min(readyPoll, Math.max(0, end - performance.now())));
+      const path = `/v1/runs/claim${wait > 0 ? `?wait=${wait}ms` : ""}`;
+      answer = await retry(this.patience, options.signal, async () => {
+        sent = performance.now();
+        return await this.transport.once({ method: "POST", path, body, signal: options.signal, timeout: tryTimeout + wait });
+      }).catch((err: unknown) => {
+        throw whileDoing("couldn't claim a run", asPaused("", err));
+      });
+    } while (answer.status === 204 && performance.now() < end);
     if (answer.status === 204) return undefined;
     const run = new Run(this, String(answer.body.run_id), { ...options, agent: String(answer.body.agent ?? "") });
     run.took(answer, sent);

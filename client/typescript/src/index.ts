@@ -11,6 +11,7 @@
  */
 export { Client, type ClientOptions } from "./client.js";
 export type { Log } from "./deliver.js";
+export { handed, type Handed } from "./handed.js";
 export { callDigest } from "./digest.js";
 export { Outcome, Unrecorded, type Context, type DoOptions } from "./outcome.js";
 export { JSONNumber, parse, RawJSON, stringify } from "./json.js";

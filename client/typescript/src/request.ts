@@ -41,13 +41,16 @@ export class Transport {
   #send: typeof http.request;
   #agent: http.Agent;
   #own: http.Agent | undefined; // ours to close
-  #base: URL;
+  #to: { protocol: string; hostname: string; port: string };
+  #prefix: string; // of every path
   #headers: Record<string, string>;
 
   constructor(base: string, token: string, agent: http.Agent | undefined) {
-    this.#base = new URL(base);
-    const secure = this.#base.protocol === "https:";
-    if (!secure && this.#base.protocol !== "http:") throw new TypeError("the server's url must begin with http:// or https://");
+    const { protocol, hostname, port, pathname } = new URL(base); // reading them is slow
+    this.#to = { protocol, hostname: hostname.replace(/^\[(.*)\]$/, "$1"), port };
+    this.#prefix = pathname.replace(/\/+$/, "");
+    const secure = protocol === "https:";
+    if (!secure && protocol !== "http:") throw new TypeError("the server's url must begin with http:// or https://");
     this.#send = secure ? https.request : http.request;
     this.#own = agent ? undefined : new (secure ? https : http).Agent({ keepAlive: true });
     this.#agent = agent ?? (this.#own as http.Agent);
@@ -95,10 +98,8 @@ export class Transport {
       const request = this.#send(
         {
           agent: this.#agent,
-          protocol: this.#base.protocol,
-          hostname: this.#base.hostname.replace(/^\[(.*)\]$/, "$1"),
-          port: this.#base.port,
-          path: this.#base.pathname.replace(/\/+$/, "") + call.path,
+          ...this.#to,
+          path: this.#prefix + call.path,
           method: call.method,
           headers,
         },
@@ -115,7 +116,8 @@ export class Transport {
             const text = Buffer.concat(chunks).toString();
             end(() => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
           });
-          response.on("close", () => fail(new Error("the answer broke off")));
+          // It comes after every answer; an error for nothing would cost as much as reading one.
+          response.on("close", () => response.readableEnded || fail(new Error("the answer broke off")));
         },
       );
       if (call.background) request.on("socket", (socket) => socket.unref());

@@ -22,6 +22,8 @@ export interface RunOptions {
    * agent's own process that was killed. 0 by default.
    */
   waitHeldMs?: number;
+  /** Given by whoever holds the run for this process already; see {@link handed}. */
+  attemptId?: string;
   signal?: AbortSignal;
 }
 
@@ -61,6 +63,7 @@ export class Run {
   /** Per tool the argument paths left out of the key. @internal */
   volatile: Record<string, string[]> = {};
   #options: RunOptions;
+  #attemptId: string | undefined;
   #turn = 0;
   #state: string | undefined;
 
@@ -69,6 +72,7 @@ export class Run {
     this.client = client;
     this.id = id;
     this.#options = options;
+    this.#attemptId = options.attemptId;
     this.lease = new Lease({
       transport: client.transport,
       log: client.log,
@@ -260,7 +264,8 @@ export class Run {
    */
   async acquire(waitHeldMs: number, signal: AbortSignal | undefined): Promise<Answer> {
     for (const end = performance.now() + waitHeldMs; ; ) {
-      const attempt_id = newId();
+      const attempt_id = this.#attemptId ?? newId();
+      this.#attemptId = undefined; // handed over once: a lease after it is this process's own
       let sent = 0;
       try {
         const answer = await retry(this.client.patience, signal, async () => {

@@ -45,6 +45,7 @@ interface Command {
   agents?: string[];
   lease_seconds?: number;
   wait_held_ms?: number;
+  wait_ready_ms?: number;
   tool?: string;
   arguments?: string;
   call_id?: string;
@@ -102,7 +103,7 @@ async function obey(c: Command): Promise<Answer> {
         }),
       );
     case "claim": {
-      const run = await client.claim(c.agents ?? []);
+      const run = await client.claim(c.agents ?? [], { waitReadyMs: c.wait_ready_ms ?? 0 });
       return run ? opened(run) : { error: "nothing_ready" };
     }
     case "digest":

@@ -5,6 +5,7 @@ package work
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,9 @@ import (
 )
 
 const (
-	// idle is how long a worker rests when no run is ready.
+	// readyWait is how long the server is asked to hold a claim while no run is ready.
+	readyWait = 30 * time.Second
+	// idle is how long a worker rests before it claims again after a failure.
 	idle = time.Second
 	// mostRest bounds the rest while the server cannot be reached.
 	mostRest = 30 * time.Second
@@ -77,7 +80,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			})
 			continue
 		case errors.Is(err, client.ErrNothingReady):
-			rest = idle/2 + rand.N(idle) // apart from other workers
+			rest = rand.N(idle / 10) // apart from other workers
 		case hopeless(err):
 			failure = err
 		default:
@@ -94,17 +97,27 @@ func (w *Worker) Run(ctx context.Context) error {
 	return failure
 }
 
-// claim takes the lease of a run. It is not cut off when the worker stops: a run that was
-// given meanwhile is given back at once.
+// claim waits for a run to be ready and takes its lease. When the worker stops it waits no
+// longer, and asks once more under the same name: a run that was given meanwhile is given
+// back at once.
 func (w *Worker) claim(ctx context.Context) (*client.Run, error) {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimLimit)
+	o := client.RunOptions{LeaseSeconds: w.LeaseSeconds, WaitReady: readyWait, AttemptID: cryptorand.Text()}
+	limited, cancel := context.WithTimeout(ctx, readyWait+claimLimit)
 	defer cancel()
-	run, err := w.Client.Claim(limited, client.RunOptions{LeaseSeconds: w.LeaseSeconds}, w.Agents...)
-	if err == nil && ctx.Err() != nil {
-		w.release(run)
-		return nil, ctx.Err()
+	run, err := w.Client.Claim(limited, o, w.Agents...)
+	if ctx.Err() == nil {
+		return run, err
 	}
-	return run, err
+	if err != nil {
+		o.WaitReady = 0
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+		defer cancel()
+		run, err = w.Client.Claim(limited, o, w.Agents...)
+	}
+	if err == nil {
+		w.release(run)
+	}
+	return nil, ctx.Err()
 }
 
 // hopeless tells whether repeating a claim cannot mend it.

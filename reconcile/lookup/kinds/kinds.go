@@ -16,6 +16,8 @@ import (
 	"quittance/reconcile/lookup/block"
 	"quittance/reconcile/lookup/httpapi"
 	"quittance/reconcile/lookup/inbox"
+	"quittance/reconcile/lookup/onchain"
+	"quittance/reconcile/lookup/orders"
 	"quittance/reconcile/lookup/rules"
 	"quittance/reconcile/lookup/sqlquery"
 	"quittance/reconcile/lookup/stripe"
@@ -24,11 +26,14 @@ import (
 )
 
 var adapters = map[string]block.Adapter{
-	httpapi.Kind:  httpapi.Read,
-	sqlquery.Kind: sqlquery.Read,
-	stripe.Kind:   stripe.Read,
-	worker.Kind:   worker.Read,
-	inbox.Kind:    inbox.Read,
+	httpapi.Kind:        httpapi.Read,
+	sqlquery.Kind:       sqlquery.Read,
+	stripe.Kind:         stripe.Read,
+	worker.Kind:         worker.Read,
+	onchain.KindEIP3009: onchain.ReadEIP3009,
+	onchain.KindMemo:    onchain.ReadMemo,
+	inbox.Kind:          inbox.Read,
+	orders.Kind:         orders.Read,
 }
 
 // Names are the kinds, sorted.

@@ -26,6 +26,9 @@ var Fields = []string{"found", "match", "final", "reference", "result", "possibl
 // Tool is what the rules must agree with of the tool that they are for.
 type Tool struct {
 	HasBusinessKey, HasAmount bool
+	// Volatile are the arguments that differ from try to try: what a record says of them is
+	// said of one try only.
+	Volatile []string
 	// CheckResult checks a result against the tool's example.
 	CheckResult func([]byte) error
 	// Fill sets business key and amount of a question as the tool reads them from its
