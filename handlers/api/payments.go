@@ -88,7 +88,7 @@ func (a *API) orderPayment(c echo.Context, who identity) error {
 		return err
 	}
 	p, err := a.payments.Order(c.Request().Context(), payments.NewOrder{
-		Step: s, Memo: in.Memo, Description: in.Description, ExpiresIn: time.Duration(in.ExpiresIn) * time.Second,
+		Step: s, Memo: in.Memo, Description: in.Description, ExpiresIn: time.Duration(min(in.ExpiresIn, 1<<31)) * time.Second,
 	})
 	if err != nil {
 		return a.paymentRefused(err)

@@ -5,17 +5,21 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lib/pq"
-
 	"quittance/ledger"
 )
 
+// CheckPace is the least time between two questions to a rail about one payment, however
+// often its payer asks.
+const CheckPace = 15 * time.Second
+
 // CheckAfter makes the rail be asked about a payment after a while, unless that is due
-// sooner already. Step is where in the schedule that is.
-func CheckAfter(ctx context.Context, tx *ledger.Tx, id int64, after time.Duration, step int) error {
+// sooner already, and never twice within [CheckPace]. anew begins the schedule again:
+// something was sent, or taken back.
+func CheckAfter(ctx context.Context, tx *ledger.Tx, id int64, after time.Duration, anew bool) error {
 	_, err := tx.Exec(ctx, `
-		UPDATE payments SET check_at = least(check_at, clock_timestamp() + $2 * interval '1 microsecond'), check_step = CASE WHEN check_at IS NULL THEN $3 ELSE check_step END
-		WHERE id = $1 AND state IN ('in_flight','unknown','settled')`, id, after.Microseconds(), step)
+		UPDATE payments SET check_at = least(check_at, greatest(clock_timestamp() + $2 * interval '1 microsecond', checked_at + $3 * interval '1 microsecond')),
+			check_step = CASE WHEN $4 OR check_at IS NULL THEN 0 ELSE check_step END
+		WHERE id = $1 AND state IN ('in_flight','unknown','settled')`, id, after.Microseconds(), CheckPace.Microseconds(), anew)
 	if err != nil {
 		return fmt.Errorf("couldn't schedule a check: %w", err)
 	}
@@ -24,12 +28,12 @@ func CheckAfter(ctx context.Context, tx *ledger.Tx, id int64, after time.Duratio
 
 // TakeChecks takes payments whose check is due, oldest first, for a while: whoever took
 // one and does not come back leaves it to others then. At most limit.
-func TakeChecks(ctx context.Context, db *ledger.DB, networks []string, limit int, patience time.Duration) (list []int64, err error) {
+func TakeChecks(ctx context.Context, db *ledger.DB, network string, limit int, patience time.Duration) (list []int64, err error) {
 	rows, err := db.OnceEach(ctx, `
 		UPDATE payments SET checking_until = clock_timestamp() + $3 * interval '1 microsecond'
-		WHERE id IN (SELECT id FROM payments WHERE check_at <= clock_timestamp() AND network = ANY($1)
+		WHERE id IN (SELECT id FROM payments WHERE check_at <= clock_timestamp() AND network = $1
 			AND (checking_until IS NULL OR checking_until <= clock_timestamp()) ORDER BY check_at LIMIT $2 FOR UPDATE SKIP LOCKED)
-		RETURNING id`, pq.Array(networks), limit, patience.Microseconds())
+		RETURNING id`, network, limit, patience.Microseconds())
 	if err != nil {
 		return nil, fmt.Errorf("couldn't take checks: %w", err)
 	}
@@ -52,11 +56,22 @@ func Checked(ctx context.Context, tx *ledger.Tx, id int64, next time.Duration, s
 		WHERE id = $1`, id, next.Microseconds(), step, said)
 }
 
-// Open are payments that are open and older than an age, oldest first from a place on.
-func Open(ctx context.Context, r ledger.Reader, age time.Duration, limit int) (list []int64, err error) {
+// Place is where a list goes on.
+type Place struct {
+	At time.Time `db:"claimed_at"`
+	ID int64     `db:"id"`
+}
+
+// Lapsed are payments that are open and older than an age, and that time alone may bring on:
+// those in flight with something that may have been sent, and those whose order is final.
+// Oldest first, after a place; the zero place is the beginning.
+func Lapsed(ctx context.Context, r ledger.Reader, age time.Duration, after Place, limit int) (list []Place, err error) {
 	err = r.Select(ctx, &list, `
-		SELECT p.id FROM payments p JOIN orders o ON o.payment = p.id WHERE p.state IN ('in_flight','unknown')
-		AND p.claimed_at < clock_timestamp() - $1 * interval '1 microsecond' AND o.state NOT IN ('created','paying') ORDER BY p.claimed_at LIMIT $2`, age.Microseconds(), limit)
+		SELECT p.claimed_at, p.id FROM payments p LEFT JOIN orders o ON o.payment = p.id WHERE p.state IN ('in_flight','unknown')
+		AND p.claimed_at < clock_timestamp() - $1 * interval '1 microsecond' AND (p.claimed_at, p.id) > ($2, $3)
+		AND (o.state NOT IN ('created','paying')
+			OR p.state = 'in_flight' AND (p.broadcast_at IS NOT NULL OR EXISTS (SELECT FROM authorizations a WHERE a.payment = p.id)))
+		ORDER BY p.claimed_at, p.id LIMIT $4`, age.Microseconds(), after.At, after.ID, limit)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read open payments: %w", err)
 	}

@@ -42,6 +42,26 @@ func Record(ctx context.Context, tx *ledger.Tx, e Event, data any) error {
 	return nil
 }
 
+// RecordOnce is Record of what a payment has no equal line of yet, nor so many of its kind
+// that one more would tell nothing.
+func RecordOnce(ctx context.Context, tx *ledger.Tx, e Event, data any, most int) error {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("couldn't write an event: %w", err)
+	}
+	var known bool
+	err = tx.Get(ctx, &known, `
+		SELECT count(*) >= $4 OR COALESCE(bool_or(data = $3), false) FROM (SELECT data FROM payment_events WHERE payment = $1 AND kind = $2 LIMIT $4) e`,
+		e.Payment, e.Kind, string(raw), most)
+	if err != nil {
+		return fmt.Errorf("couldn't read the events: %w", err)
+	}
+	if known {
+		return nil
+	}
+	return Record(ctx, tx, e, data)
+}
+
 // History is what happened to a payment, its order, its transfers and what is owed for
 // them, first to last.
 func History(ctx context.Context, r ledger.Reader, payment int64, order string, limit int) (list []Event, err error) {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lib/pq"
-
 	"quittance/ledger"
 )
 
@@ -37,17 +35,17 @@ type Recipient struct {
 	Account int64  `db:"account_id"`
 }
 
-// TakeCursor takes the cursor that was read longest ago, of one of the networks and not
+// TakeCursor takes the cursor that was read longest ago, of a network and not
 // within a pause, for a while; nil when there is none.
-func TakeCursor(ctx context.Context, db *ledger.DB, networks []string, pause, patience time.Duration) (*Cursor, error) {
+func TakeCursor(ctx context.Context, db *ledger.DB, network string, pause, patience time.Duration) (*Cursor, error) {
 	var c Cursor
 	err := db.Once(ctx, &c, `
 		UPDATE rail_cursors SET read_until = clock_timestamp() + $3 * interval '1 microsecond'
-		WHERE (network, asset) IN (SELECT network, asset FROM rail_cursors WHERE network = ANY($1)
+		WHERE (network, asset) IN (SELECT network, asset FROM rail_cursors WHERE network = $1
 			AND (read_at IS NULL OR read_at <= clock_timestamp() - $2 * interval '1 microsecond')
 			AND (read_until IS NULL OR read_until <= clock_timestamp())
 			ORDER BY read_at NULLS FIRST LIMIT 1 FOR UPDATE SKIP LOCKED)
-		RETURNING network, asset, next_block`, pq.Array(networks), pause.Microseconds(), patience.Microseconds())
+		RETURNING network, asset, next_block`, network, pause.Microseconds(), patience.Microseconds())
 	if errors.Is(err, ledger.ErrNotFound) {
 		return nil, nil
 	}

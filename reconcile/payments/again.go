@@ -6,6 +6,7 @@ import (
 	"quittance/ledger"
 	"quittance/ledger/money"
 	"quittance/ledger/payments"
+	store "quittance/ledger/refunds"
 )
 
 // again meets a movement that is on record: what was said before must be said again, and
@@ -39,6 +40,11 @@ func (e *Engine) again(ctx context.Context, tx *ledger.Tx, pay *Payment, p Poste
 		return e.comeBack(ctx, tx, pay, before, *t, p.Final)
 	}
 	t.Final = t.Final || p.Final && !t.Reverted()
+	if t.Class == Unmatched && t.OrderID == "" && pay != nil && !t.Reverted() {
+		if m, err := e.placed(ctx, tx, pay, before, *t); m != nil || err != nil {
+			return m, err
+		}
+	}
 	if *t != before {
 		if err := payments.Classify(ctx, tx, *t); err != nil {
 			return nil, err
@@ -51,6 +57,32 @@ func (e *Engine) again(ctx context.Context, tx *ledger.Tx, pay *Payment, p Poste
 	}
 	f, err := payments.RefundOf(ctx, tx, t.ID)
 	return &Moved{Transfer: *t, Refund: f}, err
+}
+
+// placed finds a movement's order that nothing named when it was first seen: the rail was
+// read before its gateway told what it is for, or before its authorization was offered. nil
+// leaves it to a person.
+func (e *Engine) placed(ctx context.Context, tx *ledger.Tx, pay *Payment, before, t payments.Transfer) (*Moved, error) {
+	returned, err := store.ReturnKnown(ctx, tx, t.Network, t.Tx)
+	if err != nil || returned {
+		return nil, err
+	}
+	if pay.Network != t.Network || pay.Asset != t.Asset || pay.PayTo != t.Recipient {
+		return nil, nil
+	}
+	if err := e.ordered(ctx, tx, pay); err != nil {
+		return nil, err
+	}
+	c := classify(pay.Order, pay.Transfers, t.Amount)
+	t.OrderID, t.Class, t.Over = pay.OrderID, c.class, c.over
+	if err := payments.Classify(ctx, tx, t); err != nil {
+		return nil, err
+	}
+	f, err := e.moved(ctx, tx, pay, &before, &t, "transfer_"+t.Class, 0, "")
+	if err != nil {
+		return nil, err
+	}
+	return &Moved{Transfer: t, Refund: f}, e.paid(ctx, tx, pay, c)
 }
 
 func orElse[T comparable](a, b T) T {
@@ -92,7 +124,7 @@ func (e *Engine) revert(ctx context.Context, tx *ledger.Tx, pay *Payment, before
 		if err := e.paid(ctx, tx, pay, classes{order: "paying"}); err != nil {
 			return nil, err
 		}
-		if err := payments.CheckAfter(ctx, tx, pay.ID, checks[0], 0); err != nil {
+		if err := payments.CheckAfter(ctx, tx, pay.ID, checks[0], true); err != nil {
 			return nil, err
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"quittance/ledger"
 	"quittance/ledger/audit"
 	"quittance/ledger/payments"
@@ -53,7 +51,7 @@ func (e *Engine) GiveBack(ctx context.Context, in ByHand) (*Moved, error) {
 // Match decides which order a transfer is for that named none. From then on the rules say
 // what it is, as if it had come with the order's name.
 func (e *Engine) Match(ctx context.Context, in ByHand) (*Moved, error) {
-	if _, err := uuid.Parse(in.Order); err != nil {
+	if !isUUID(in.Order) {
 		return nil, notNow("That is no order's id.")
 	}
 	return e.byHand(ctx, in, func(ctx context.Context, tx *ledger.Tx, pay *Payment, t payments.Transfer) (*Moved, error) {
@@ -100,7 +98,7 @@ func (e *Engine) byHand(ctx context.Context, in ByHand, f func(ctx context.Conte
 	if len(in.Note) > 4096 {
 		return nil, notNow("A note has at most 4096 bytes.")
 	}
-	if _, err := uuid.Parse(in.Transfer); err != nil {
+	if !isUUID(in.Transfer) {
 		return nil, errNoTransfer
 	}
 	for range tries {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"quittance/ledger"
@@ -36,6 +37,9 @@ type Engine struct {
 	rails   func(network string) Rail
 	public  string
 	log     *slog.Logger
+
+	healing sync.Mutex
+	healed  payments.Place // how far the loop that heals has come, on this server
 
 	lastLoop atomic.Int64 // unix milliseconds of the last finished round of the loops
 }

@@ -88,6 +88,16 @@ func (p *Payment) closed(a *payments.Authorization) bool {
 	return false
 }
 
+// landed tells that what an authorization moved is on record for the payment's order.
+func (p *Payment) landed(a *payments.Authorization) bool {
+	for i := range p.Transfers {
+		if t := &p.Transfers[i]; t.Nonce == a.Nonce && t.Sender == a.Payer && t.Asset == a.Asset && !t.Reverted() {
+			return true
+		}
+	}
+	return false
+}
+
 // owes tells that a transfer of this class is owed back whole.
 func owes(class string) bool {
 	switch class {

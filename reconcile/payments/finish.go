@@ -3,28 +3,15 @@ package payments
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"time"
 
 	"quittance/ledger"
 	"quittance/ledger/payments"
 )
 
-// ResponseLimit is how much of an answer's body is kept, in bytes. Of a longer one only
-// size and digest are.
-const ResponseLimit = 256 << 10
-
 // checks are when the rail is asked after a settle that failed or gave no answer. After
 // that the periodic reconcile asks: it stays unknown, and never becomes failed by time.
 var checks = []time.Duration{15 * time.Second, 45 * time.Second, 2 * time.Minute, 5 * time.Minute}
-
-// Response is an answer of a gateway.
-type Response struct {
-	Status  int
-	Headers map[string]string
-	Body    []byte
-}
 
 // Finish is what a gateway says became of a payment.
 type Finish struct {
@@ -32,35 +19,6 @@ type Finish struct {
 	Outcome  string // "settled", "refused", "unknown"
 	Tx, Why  string
 	Response *Response
-}
-
-// frozen is an answer as it is kept. Cookies and credentials are not an answer to anybody
-// else's question.
-func frozen(r *Response) (payments.Answer, error) {
-	if r == nil {
-		return payments.Answer{}, nil
-	}
-	headers := map[string]string{}
-	for name, value := range r.Headers {
-		switch string(bytes.ToLower([]byte(name))) {
-		case "set-cookie", "authorization", "proxy-authorization", "cookie", "date", "connection", "transfer-encoding", "content-length":
-		default:
-			headers[name] = value
-		}
-	}
-	raw, err := json.Marshal(headers)
-	if err != nil {
-		return payments.Answer{}, err
-	}
-	sum := sha256.Sum256(r.Body)
-	a := payments.Answer{Status: r.Status, Headers: string(raw), Body: r.Body, Size: int64(len(r.Body)), Digest: sum[:]}
-	if a.Body == nil {
-		a.Body = []byte{}
-	}
-	if len(r.Body) > ResponseLimit {
-		a.Body = nil
-	}
-	return a, nil
 }
 
 func (in *Finish) check() error {
@@ -71,21 +29,10 @@ func (in *Finish) check() error {
 	if len(in.Why) > 1024 {
 		f.add("/why", "has more than 1024 bytes")
 	}
-	if r := in.Response; r != nil {
-		if r.Status < 100 || r.Status > 599 {
-			f.add("/response/status", "must be an HTTP status")
-		}
-		size := 0
-		for name, value := range r.Headers {
-			size += len(name) + len(value)
-		}
-		if size > 32<<10 {
-			f.add("/response/headers", "has more than 32 KiB")
-		}
-		if in.Outcome == "unknown" {
-			f.add("/response", "must be absent: nobody knows yet what the payer is to be answered")
-		}
+	if in.Response != nil && in.Outcome == "unknown" {
+		f.add("/response", "must be absent: nobody knows yet what the payer is to be answered")
 	}
+	in.Response.check(&f)
 	return f.refuse()
 }
 
@@ -161,7 +108,7 @@ func (e *Engine) finish(ctx context.Context, tx *ledger.Tx, p *Payment, in Finis
 		}
 		// Its transfer is expected: if nobody posts it, the rail is asked.
 		if standing(p.Order.State) != Paid {
-			err = payments.CheckAfter(ctx, tx, p.ID, checks[0], 0)
+			err = payments.CheckAfter(ctx, tx, p.ID, checks[0], true)
 		}
 	case "refused":
 		if p.mayLand() {
@@ -188,7 +135,7 @@ func (e *Engine) leave(ctx context.Context, tx *ledger.Tx, p *Payment, hash, why
 	if err := payments.Unknown(ctx, tx, p.ID, hash, why); err != nil {
 		return err
 	}
-	return payments.CheckAfter(ctx, tx, p.ID, checks[0], 0)
+	return payments.CheckAfter(ctx, tx, p.ID, checks[0], true)
 }
 
 // mayLand tells that money may still arrive for what was sent.

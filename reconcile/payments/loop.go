@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"quittance/ledger"
@@ -23,20 +24,61 @@ const (
 )
 
 // Run drives what time does to payments until ctx ends: it expires orders, heals what is
-// paid, asks the rails, and prunes. Any number of servers may.
+// paid, asks the rails, and prunes. Any number of servers may. What needs no rail waits for
+// none, and no rail for another.
 func (e *Engine) Run(ctx context.Context) {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { e.prunes(ctx) })
+	beside.Go(func() { e.askRails(ctx) })
+	e.paced(ctx, "the loop of payments", e.clock)
+}
+
+// askRails asks each rail once a second, unless it is still being asked. The policy may
+// change which there are.
+func (e *Engine) askRails(ctx context.Context) {
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	var busy sync.Map
+	e.paced(ctx, "asking the rails about payments", func(ctx context.Context) error {
+		for _, network := range e.networks() {
+			if _, still := busy.LoadOrStore(network, true); still {
+				continue
+			}
+			asked.Go(func() {
+				defer busy.Delete(network)
+				if err := e.ask(ctx, network); err != nil && ctx.Err() == nil {
+					e.log.Error("asking a rail about payments failed; it goes on in a second", "network", network, "error", err)
+				}
+			})
+		}
+		return nil
+	})
+}
+
+// paced runs f once a second until ctx ends.
+func (e *Engine) paced(ctx context.Context, what string, f func(context.Context) error) {
 	t := time.NewTicker(every)
 	defer t.Stop()
-	var pruned time.Time
 	for {
-		if err := e.Tick(ctx); err != nil && ctx.Err() == nil {
-			e.log.Error("the loops of payments failed; they go on in a second", "error", err)
+		if err := f(ctx); err != nil && ctx.Err() == nil {
+			e.log.Error(what+" failed; it goes on in a second", "error", err)
 		}
-		if time.Since(pruned) > pruning {
-			pruned = time.Now()
-			if err := e.Prune(ctx); err != nil && ctx.Err() == nil {
-				e.log.Error("pruning payments failed", "error", err)
-			}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// prunes takes out what is old, now and then.
+func (e *Engine) prunes(ctx context.Context) {
+	t := time.NewTicker(pruning)
+	defer t.Stop()
+	for {
+		if err := e.Prune(ctx); err != nil && ctx.Err() == nil {
+			e.log.Error("pruning payments failed", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -49,21 +91,40 @@ func (e *Engine) Run(ctx context.Context) {
 // LastLoop is when the loops last finished a round on this server.
 func (e *Engine) LastLoop() time.Time { return time.UnixMilli(e.lastLoop.Load()) }
 
-// Tick is one round. In a log gap that nobody has acknowledged it does nothing, and in a
-// copy that nothing may leave it asks no rail.
+// Tick is one round of all that [Engine.Run] does but for pruning.
 func (e *Engine) Tick(ctx context.Context) error {
+	err := e.clock(ctx)
+	for _, network := range e.networks() {
+		err = errors.Join(err, e.ask(ctx, network))
+	}
+	return err
+}
+
+// clock is a round of what needs no rail. In a log gap that nobody has acknowledged it does
+// nothing.
+func (e *Engine) clock(ctx context.Context) error {
 	m, err := system.Read(ctx, e.db)
 	if err != nil || m.Behind() {
 		return err
 	}
-	err = errors.Join(e.expire(ctx), e.heal(ctx))
-	if m.Outward {
-		err = errors.Join(err, e.check(ctx), e.reconcile(ctx))
-	}
-	if err == nil {
+	if err = errors.Join(e.expire(ctx), e.heal(ctx)); err == nil {
 		e.lastLoop.Store(time.Now().UnixMilli())
 	}
 	return err
+}
+
+// ask is a round of questions to one rail: none in a log gap that nobody has acknowledged,
+// nor in a copy that nothing may leave.
+func (e *Engine) ask(ctx context.Context, network string) error {
+	m, err := system.Read(ctx, e.db)
+	if err != nil || m.Behind() || !m.Outward {
+		return err
+	}
+	rail := e.rails(network)
+	if rail == nil { // the policy changed just now
+		return nil
+	}
+	return errors.Join(e.check(ctx, network, rail), e.reconcile(ctx, network, rail))
 }
 
 // each runs f for payments one after the other, each in a transaction that holds it; one
@@ -106,104 +167,46 @@ func (e *Engine) expire(ctx context.Context) error {
 }
 
 // heal does for payments that nobody asks about any more what the table says to their own
-// payer: what is paid and done is settled, what can never be paid is refused.
+// payer: what is paid and done is settled, what can never be paid is refused, and what may
+// have been sent is unknown, so that its rail is asked. It goes through them a stretch at a
+// time: those that nothing can be done for do not stand before the others.
 func (e *Engine) heal(ctx context.Context) error {
-	list, err := payments.Open(ctx, e.db, HealAfter, batch)
+	e.healing.Lock()
+	defer e.healing.Unlock()
+	list, err := payments.Lapsed(ctx, e.db, HealAfter, e.healed, batch)
 	if err != nil {
 		return err
 	}
-	return e.each(ctx, list, func(ctx context.Context, tx *ledger.Tx, p *Payment) error {
+	e.healed = payments.Place{}
+	if len(list) == batch {
+		e.healed = list[batch-1]
+	}
+	decide := func(p *Payment) Decision {
 		d := Decide(p.facts(e.policy().Gateway(p.Gateway), nil), Caller{SamePayer: true, SameRequest: true})
-		if d.Heal || d.Refuse {
+		if d.Heal || d.Refuse || d.Unknown {
+			return d
+		}
+		return Decision{}
+	}
+	var due []int64
+	for _, place := range list {
+		row, err := payments.ByID(ctx, e.db, place.ID)
+		if err != nil || row == nil {
+			return err
+		}
+		p, err := load(ctx, e.db, row)
+		if err != nil {
+			return err
+		}
+		if decide(p).changes() {
+			due = append(due, p.ID)
+		}
+	}
+	return e.each(ctx, due, func(ctx context.Context, tx *ledger.Tx, p *Payment) error {
+		if d := decide(p); d.changes() {
 			return e.settle(ctx, tx, p, d)
 		}
 		return nil
-	})
-}
-
-// check asks the rails about payments whose check is due. Nothing is in a transaction while
-// a rail is waited for.
-func (e *Engine) check(ctx context.Context) error {
-	networks := e.networks()
-	if len(networks) == 0 {
-		return nil
-	}
-	list, err := payments.TakeChecks(ctx, e.db, networks, 8, askedFor)
-	if err != nil {
-		return err
-	}
-	for _, id := range list {
-		err = errors.Join(err, e.checkOne(ctx, id))
-	}
-	return err
-}
-
-func (e *Engine) checkOne(ctx context.Context, id int64) error {
-	row, err := payments.ByID(ctx, e.db, id)
-	if err != nil || row == nil {
-		return err
-	}
-	p, err := load(ctx, e.db, row)
-	if err != nil {
-		return err
-	}
-	rail := e.rails(p.Network)
-	sights := map[int64]Sight{}
-	said := ""
-	for i := range p.Authorizations {
-		a := &p.Authorizations[i]
-		if a.DeadWhy != "" {
-			continue
-		}
-		asking, cancel := context.WithTimeout(ctx, patience)
-		s := rail.Authorization(asking, Question{
-			Asset: a.Asset, Payer: a.Payer, Nonce: a.Nonce, PayTo: p.PayTo, ValidBefore: a.ValidBefore, Amount: p.Amount, Since: p.FirstAt,
-		})
-		cancel()
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		sights[a.ID], said = s, cut(s.Said, 1000)
-		if s.Landed != nil {
-			s.Landed.KnownBy = "reconcile"
-			if err := e.postSeen(ctx, *s.Landed, p.Account); err != nil {
-				return err
-			}
-		}
-	}
-	return e.each(ctx, []int64{id}, func(ctx context.Context, tx *ledger.Tx, p *Payment) error {
-		open := false
-		for i := range p.Authorizations {
-			a := &p.Authorizations[i]
-			switch s, asked := sights[a.ID]; {
-			case asked && s.Dead == "expired" && !a.Signed:
-				open = true
-				if err := payments.Saw(ctx, tx, a.ID, cut("Its end is the gateway's word and not signed, so that it passed proves nothing. "+s.Said, 1000)); err != nil {
-					return err
-				}
-			case asked && s.Dead != "":
-				if err := payments.Dead(ctx, tx, a.ID, s.Dead, s.DeadBlock, cut(s.Said, 1000)); err != nil {
-					return err
-				}
-				if err := payments.Record(ctx, tx, payments.Event{Payment: p.ID, Kind: "authorization_dead"}, map[string]any{"nonce": a.Nonce, "why": s.Dead, "block": s.DeadBlock}); err != nil {
-					return err
-				}
-			case asked && s.Landed == nil:
-				open = true
-				if err := payments.Saw(ctx, tx, a.ID, cut(s.Said, 1000)); err != nil {
-					return err
-				}
-			case !asked && !p.closed(a):
-				open = true
-			}
-		}
-		next := time.Duration(0)
-		if step := p.CheckStep + 1; open || p.Order == nil && len(p.Authorizations) == 0 {
-			if next = later; step < len(checks) {
-				next = checks[step] - checks[step-1]
-			}
-		}
-		return payments.Checked(ctx, tx, p.ID, next, p.CheckStep+1, said)
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"quittance/ledger/money"
 	"quittance/ledger/payments"
 	"quittance/reconcile/canon"
@@ -47,6 +49,9 @@ var (
 	address20 = regexp.MustCompile(`^0x[0-9a-f]{40}$`)
 	hash32    = nonce32
 )
+
+// isUUID tells an id as we write it: of the other spellings PostgreSQL does not read all.
+func isUUID(s string) bool { return len(s) == 36 && uuid.Validate(s) == nil }
 
 // evm tells a network of which names and hashes are the same in either case.
 func evm(network string) bool { return strings.HasPrefix(network, "eip155:") }

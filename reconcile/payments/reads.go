@@ -76,8 +76,13 @@ type FinishRead struct {
 // FinishRead stores a read's answer. One that failed, and one whose answer is too long to
 // keep, is not used again.
 func (e *Engine) FinishRead(ctx context.Context, in FinishRead) error {
-	if _, err := uuid.Parse(in.ID); err != nil {
+	if !isUUID(in.ID) {
 		return &Refusal{Code: CodeNotFound, Detail: "There is no such read."}
+	}
+	var f faults
+	in.Response.check(&f)
+	if err := f.refuse(); err != nil {
+		return err
 	}
 	a, err := frozen(in.Response)
 	if err != nil {

@@ -16,23 +16,19 @@ const (
 	pagesARound = 5
 )
 
-// reconcile reads from the rails what arrived, final blocks only and in chunks, and asks
+// reconcile reads from a rail what arrived, final blocks only and in chunks, and asks
 // about transfers that are not final yet, what was asked about longest ago first. It needs
 // nobody to post anything.
-func (e *Engine) reconcile(ctx context.Context) (errs error) {
-	networks := e.networks()
+func (e *Engine) reconcile(ctx context.Context, network string, rail Rail) (errs error) {
 	for range pagesARound {
-		c, err := payments.TakeCursor(ctx, e.db, networks, readEvery, askedFor)
+		c, err := payments.TakeCursor(ctx, e.db, network, readEvery, askedFor)
 		if err != nil || c == nil {
 			errs = errors.Join(errs, err)
 			break
 		}
-		errs = errors.Join(errs, e.readRail(ctx, *c))
+		errs = errors.Join(errs, e.readRail(ctx, *c, rail))
 	}
-	for _, network := range networks {
-		errs = errors.Join(errs, e.askAgain(ctx, network))
-	}
-	return errs
+	return errors.Join(errs, e.askAgain(ctx, network, rail))
 }
 
 // networks are those that somebody can ask.
@@ -47,7 +43,7 @@ func (e *Engine) networks() (list []string) {
 
 // readRail reads the next stretch of one asset. What is posted twice is the same: if the
 // cursor is not stored, it is read again.
-func (e *Engine) readRail(ctx context.Context, c payments.Cursor) error {
+func (e *Engine) readRail(ctx context.Context, c payments.Cursor, rail Rail) error {
 	watched, err := payments.Recipients(ctx, e.db, c.Network, c.Asset)
 	if err != nil {
 		return err
@@ -59,10 +55,18 @@ func (e *Engine) readRail(ctx context.Context, c payments.Cursor) error {
 		addresses = append(addresses, r.Address)
 	}
 	asking, cancel := context.WithTimeout(ctx, patience)
-	page, err := e.rails(c.Network).Incoming(asking, c.Asset, addresses, c.Next)
+	page, err := rail.Incoming(asking, c.Asset, addresses, c.Next)
 	cancel()
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	// An address that is watched since just now may have been paid to in what was read.
+	now, more := payments.Recipients(ctx, e.db, c.Network, c.Asset)
+	if more != nil {
+		return more
+	}
+	if len(now) != len(watched) {
+		page.Next, page.Done = c.Next, true
 	}
 	problem := ""
 	if err != nil { // of the rail: it is shown, and tried again after the pause
@@ -124,14 +128,14 @@ func (e *Engine) said(_ *Moved, err error) error {
 }
 
 // askAgain asks where transfers stand that can still be reorganised away.
-func (e *Engine) askAgain(ctx context.Context, network string) (errs error) {
+func (e *Engine) askAgain(ctx context.Context, network string, rail Rail) (errs error) {
 	list, err := payments.TakeNotFinal(ctx, e.db, network, askEvery, asksAtATime)
 	if err != nil {
 		return err
 	}
 	for _, t := range list {
 		asking, cancel := context.WithTimeout(ctx, patience)
-		s, err := e.rails(network).Still(asking, t)
+		s, err := rail.Still(asking, t)
 		cancel()
 		switch {
 		case ctx.Err() != nil:

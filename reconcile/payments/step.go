@@ -32,9 +32,13 @@ func (p *Payment) mine(ctx context.Context, tx *ledger.Tx, s Step, what string, 
 	default:
 		return nil, nil
 	}
-	err = payments.Record(ctx, tx, payments.Event{Payment: p.ID, Kind: "late_" + what}, map[string]any{"fence": s.Fence, "held": p.Fence, "state": p.State, "brought": brought})
+	err = payments.RecordOnce(ctx, tx, payments.Event{Payment: p.ID, Kind: "late_" + what}, map[string]any{"fence": s.Fence, "held": p.Fence, "state": p.State, "brought": brought}, lateLimit)
 	return r, err
 }
+
+// lateLimit is how many different things late writers of one payment are heard with, of a
+// kind: one that never stops fills no table.
+const lateLimit = 1000
 
 // refusal is an answer about the payment as it stands.
 func (p *Payment) refusal(code Code, detail string) *Refusal {
@@ -159,7 +163,7 @@ func (e *Engine) Broadcast(ctx context.Context, in Sending) (p *Payment, err err
 			}
 		}
 		// If nobody comes back from the sending, the rail is asked.
-		if err := payments.CheckAfter(ctx, tx, p.ID, HealAfter, 0); err != nil {
+		if err := payments.CheckAfter(ctx, tx, p.ID, HealAfter, true); err != nil {
 			return nil, err
 		}
 		return nil, p.reload(ctx, tx)

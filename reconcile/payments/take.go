@@ -64,7 +64,7 @@ func (e *Engine) known(ctx context.Context, a asked, row *payments.Row) (*Answer
 			return nil, err
 		}
 		c := p.caller(a)
-		if d := Decide(p.facts(e.policy().Gateway(a.Gateway), a.auth), c); !d.changes() && !p.stores(a, c) {
+		if d := Decide(p.facts(e.policy().Gateway(a.Gateway), a.auth), c); !d.changes() && !(d.Check && p.unasked()) && !p.stores(a, c) {
 			return e.answer(d, p)
 		}
 	}
@@ -110,9 +110,15 @@ func (e *Engine) glance(ctx context.Context, row *payments.Row, a asked) (*Payme
 	return load(ctx, e.db, row)
 }
 
-// changes tells that a decision writes something.
+// changes tells that a decision writes something, but for when the rail is asked.
 func (d Decision) changes() bool {
-	return d.Claim || d.TakeOver || d.Heal || d.Refuse || d.Unknown || d.Check || d.Alert
+	return d.Claim || d.TakeOver || d.Heal || d.Refuse || d.Unknown || d.Alert
+}
+
+// unasked tells that the rail is not asked soon anyway: a payer who asks often makes it no
+// sooner, and writes nothing.
+func (p *Payment) unasked() bool {
+	return p.CheckAt.IsZero() || p.CheckAt.Sub(p.Now) > payments.CheckPace
 }
 
 // stores tells that the caller brings an authorization that is not stored yet, or not as
@@ -124,6 +130,10 @@ func (p *Payment) stores(a asked, c Caller) bool {
 	stored := p.known(a.auth)
 	return stored == nil || a.auth.Signed && stored.DeadWhy == "" && (!stored.Signed || stored.ValidBefore < a.auth.ValidBefore)
 }
+
+// AuthorizationLimit is how many authorizations an id takes. Each is asked about and counts
+// for ever; a payer who signs each time that it is told to comes nowhere near.
+const AuthorizationLimit = 64
 
 // take decides about a payment whose row, or whose absence, it holds.
 func (e *Engine) take(ctx context.Context, tx *ledger.Tx, a asked) (*Answer, error) {
@@ -146,7 +156,8 @@ func (e *Engine) take(ctx context.Context, tx *ledger.Tx, a asked) (*Answer, err
 		return nil, err
 	}
 	c := p.caller(a)
-	if p.stores(a, c) {
+	full := p.stores(a, c) && p.known(a.auth) == nil && len(p.Authorizations) >= AuthorizationLimit
+	if p.stores(a, c) && !full {
 		other, err := e.offer(ctx, tx, p, a, false)
 		if err != nil || other != nil {
 			return nil, errors.Join(err, other.refuse(ctx, tx, e))
@@ -157,6 +168,9 @@ func (e *Engine) take(ctx context.Context, tx *ledger.Tx, a asked) (*Answer, err
 		c = p.caller(a)
 	}
 	d := Decide(p.facts(e.policy().Gateway(a.Gateway), a.auth), c)
+	if full && d.Do == Proceed { // nobody may go on with one that is not stored
+		d = Decision{Row: "too many authorizations", Do: Wait, Retry: retryLater, ShowOrder: true}
+	}
 	if d.Do == Proceed && d.TakeOver {
 		fence := max(p.Fence, m.FenceBase) + 1
 		if a.auth != nil && !d.Paid { // what is paid needs no further one
@@ -209,7 +223,7 @@ func (e *Engine) settle(ctx context.Context, tx *ledger.Tx, p *Payment, d Decisi
 		}
 	}
 	if d.Check {
-		return payments.CheckAfter(ctx, tx, p.ID, 0, 0)
+		return payments.CheckAfter(ctx, tx, p.ID, 0, false)
 	}
 	return nil
 }
@@ -246,7 +260,7 @@ func (e *Engine) claim(ctx context.Context, tx *ledger.Tx, a asked, m system.Mom
 		return nil, err
 	}
 	if state == Unknown {
-		if err := payments.CheckAfter(ctx, tx, id, 0, 0); err != nil {
+		if err := payments.CheckAfter(ctx, tx, id, 0, false); err != nil {
 			return nil, err
 		}
 		return e.answer(Decision{Row: "log gap", Do: Wait, Retry: retryLater, ShowOrder: true}, p)

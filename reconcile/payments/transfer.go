@@ -65,6 +65,8 @@ func (e *Engine) Post(ctx context.Context, in Incoming) (*Moved, error) {
 		f.add("/position", "must be 0 or more")
 	case len(in.Nonce) > 128 || len(in.Memo) > 128:
 		f.add("/nonce", "a nonce or a memo has at most 128 bytes")
+	case len(in.BlockHash) > 256:
+		f.add("/block_hash", "has more than 256 bytes")
 	case in.Block < 0:
 		f.add("/block", "must not be negative")
 	case (in.Gateway == "") != (in.PaymentID == ""):
@@ -72,7 +74,7 @@ func (e *Engine) Post(ctx context.Context, in Incoming) (*Moved, error) {
 	case in.Final && in.Reverted:
 		f.add("/reverted", "what is final is not reorganised away")
 	}
-	if _, err := uuid.Parse(in.OrderID); in.OrderID != "" && err != nil {
+	if in.OrderID != "" && !isUUID(in.OrderID) {
 		f.add("/order_id", "is no order's id")
 	}
 	if err := f.refuse(); err != nil {

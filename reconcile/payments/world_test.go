@@ -108,6 +108,7 @@ type rail struct {
 	sights map[string]payments.Sight
 	asked  int
 	signer string
+	hang   func(context.Context) // what an answer waits for
 }
 
 func (r *rail) Signer(c rows.Claimed, _ payments.Offered) (string, bool, error) {
@@ -117,7 +118,10 @@ func (r *rail) Signer(c rows.Claimed, _ payments.Offered) (string, bool, error) 
 	return r.signer, true, nil
 }
 
-func (r *rail) Authorization(_ context.Context, q payments.Question) payments.Sight {
+func (r *rail) Authorization(ctx context.Context, q payments.Question) payments.Sight {
+	if r.hang != nil {
+		r.hang(ctx)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked++
