@@ -90,4 +90,3 @@ func TestTheSameTryBringsTheSameAuthorization(t *testing.T) {
 	b.AttemptID = "try-1"
 	w.refused(b, payments.CodeInFlight)
 }
-
