@@ -73,6 +73,11 @@ func (d *Desk) refundRows(r *request, v *views.MoneyList, p report, f store.Filt
 	for i := range rows {
 		v.Rows.Rows = append(v.Rows.Rows, d.refundRow(r, p, &rows[i], now))
 	}
+	// Totals over more than the page shows are added up after it: the rows do not wait.
+	if (v.Pager.Next != "" || v.Pager.First != "") && !r.asked("count") {
+		v.Later = p.with("/refunds", "count", "yes")
+		return nil
+	}
 	if sums.State == "" {
 		sums.State = "open" // what is closed is not open money
 	}
