@@ -35,7 +35,7 @@ type Options struct {
 // Register puts /metrics on e.
 func Register(e *echo.Echo, o Options) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &equation{db: o.DB, log: o.Log})
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &equation{db: o.DB, log: o.Log}, &waiting{db: o.DB, log: o.Log})
 	answer := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 	e.GET("/metrics", func(c echo.Context) error {
 		scheme, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")

@@ -33,6 +33,15 @@ func TestMetricsAreForPeopleWithARole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	err = db.InTx(t.Context(), func(ctx context.Context, tx *ledger.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO payments (account_id, gateway, payment_id, payer, fingerprint, network, asset, amount, pay_to, order_id, first_at, state, fence, claimed_at, check_at)
+			SELECT id, 'shop', 'payment-000000000' || n, 'p', sha256('x'), 'bank:main', 'usd', 1, 'b', gen_random_uuid(), now(), CASE n WHEN 1 THEN 'in_flight' ELSE 'unknown' END, 1, now(),
+				CASE n WHEN 2 THEN now() + interval '1 minute' WHEN 3 THEN now() - interval '6 minutes' END FROM accounts, generate_series(1, 4) n`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	log := slog.New(slog.DiscardHandler)
 	e, err := web.New(web.Options{Log: log})
 	if err != nil {
@@ -67,6 +76,10 @@ func TestMetricsAreForPeopleWithARole(t *testing.T) {
 		`quittance_money_atomic{asset="usd",network="bank:main",place="unmatched"} 9.007199254740992e+15`,
 		`quittance_money_difference_atomic{asset="usd",network="bank:main"} 0`,
 		`quittance_money_equation_holds{asset="usd",network="bank:main"} 0`, // nobody posted it: the test did it by hand
+		`quittance_payments_open{asked="yes",network="bank:main",state="in_flight"} 1`,
+		`quittance_payments_open{asked="yes",network="bank:main",state="unknown"} 1`,
+		`quittance_payments_open{asked="no",network="bank:main",state="unknown"} 2`,
+		`quittance_payments_open_oldest_seconds{asked="no",network="bank:main",state="unknown"}`,
 		"go_goroutines",
 	} {
 		if !strings.Contains(body, want) {

@@ -77,3 +77,26 @@ func Lapsed(ctx context.Context, r ledger.Reader, age time.Duration, after Place
 	}
 	return list, nil
 }
+
+// OpenCount is how many payments of a network are open in a state.
+type OpenCount struct {
+	Network string  `db:"network"`
+	State   string  `db:"state"`
+	Unasked bool    `db:"unasked"` // unknown, and nobody asked its rail when that was due
+	Count   int64   `db:"count"`
+	Oldest  float64 `db:"oldest"` // seconds
+}
+
+// OpenCounts counts the payments that are open. One that is unknown and was due five
+// minutes ago is asked about by nobody: its rail is not configured, or does not answer.
+func OpenCounts(ctx context.Context, r ledger.Reader) (list []OpenCount, err error) {
+	err = r.Select(ctx, &list, `
+		SELECT network, state, unasked, count(*) AS count, extract(epoch FROM clock_timestamp() - min(first_at))::float8 AS oldest
+		FROM (SELECT network, state, first_at, state = 'unknown' AND (check_at IS NULL OR check_at < clock_timestamp() - interval '5 minutes') AS unasked
+			FROM payments WHERE state IN ('in_flight','unknown')) p
+		GROUP BY network, state, unasked ORDER BY network, state, unasked`)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't count open payments: %w", err)
+	}
+	return list, nil
+}

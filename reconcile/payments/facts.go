@@ -21,7 +21,9 @@ func (p *Payment) facts(g *policy.Gateway, brought *payments.Authorization) Fact
 	dead := true
 	for i := range p.Authorizations {
 		a := &p.Authorizations[i]
-		if brought != nil && a.Nonce == brought.Nonce && a.TakenUpAt.IsZero() {
+		// An order that is over is refused, not sold: whoever saw the one that is brought may
+		// still send it, so it counts then.
+		if brought != nil && a.Nonce == brought.Nonce && a.TakenUpAt.IsZero() && f.Order != Unpaid {
 			continue
 		}
 		f.Authorizations = AllDead

@@ -98,10 +98,15 @@ func (k *walk) act(p *process, doubt bool) {
 			next("paid", nil)
 			return
 		}
-		_, err := k.finished(p, "unknown", 0)
+		// Some take success:false for a refusal, and would tell their payer to sign again.
+		outcome := []string{"unknown", "refused"}[k.r.IntN(2)]
+		_, err := k.finished(p, outcome, map[string]int{"refused": 402}[outcome])
+		if x := k.known(p.id); err == nil && x.State == "refused" {
+			k.told402(p.id, k.owner[p.id], "success:false")
+		}
 		next("", err)
 	case "paid":
-		if sig.mined {
+		if sig.mined && !doubt {
 			k.reconcile(p.auth)
 		}
 		if moneyFirst {

@@ -118,7 +118,7 @@ func (k *walk) toTheEnd() {
 					s.mined, s.final = true, true
 				case s.mined:
 					s.final = true
-				case s.signed && k.offered[id][i]:
+				case s.signed && k.seen(i):
 					s.dead = true
 				}
 				k.reconcile(i)
@@ -158,7 +158,8 @@ func (k *walk) best(id string) int {
 	for i, s := range k.sigs {
 		mine := s.signed && (i == signatures) == (k.owner[id] == bob) && !s.dead
 		for _, other := range k.ids {
-			mine = mine && (other == id || !k.offered[other][i])
+			_, there := k.offered[other][i]
+			mine = mine && (other == id || !there)
 		}
 		if mine {
 			best = i

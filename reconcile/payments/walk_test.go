@@ -49,13 +49,14 @@ type walk struct {
 	sigs      []*signature // of alice, then the last of bob
 	procs     []*process
 	performed map[string]int          // how often the work was really done
-	offered   map[string]map[int]bool // under an id, by its own payer
+	offered   map[string]map[int]bool // under an id, by its own payer; true: before it was refused
 	owner     map[string]string       // who claimed an id first
 	fences    map[string]int64
 	frozen    map[string]string
 	told      []string // what happened, for whoever reads a failure
 	base      int
 	pruned    bool
+	rogue     bool // whoever saw an authorization may send it
 }
 
 const signatures = 3 // of alice; bob has one more
@@ -68,6 +69,7 @@ func (w *world) walk(r *rand.Rand, number int) *walk {
 	if r.IntN(3) == 0 {
 		k.quote = "" // nothing keeps the two ids from both being live
 	}
+	k.rogue = r.IntN(3) == 0
 	for i := range 2 {
 		k.ids = append(k.ids, fmt.Sprintf("walk-%08d-payment-%d", number, i))
 	}
@@ -139,7 +141,8 @@ func (k *walk) ask(id, payer string, auth int) {
 		if k.offered[id] == nil {
 			k.offered[id] = map[int]bool{}
 		}
-		k.offered[id][auth] = true
+		// Who brings another one to what was refused has been told so before.
+		k.offered[id][auth] = k.offered[id][auth] || before == nil || before.State != string(payments.Refused)
 	}
 	switch {
 	case refused && r.Code == payments.CodeSignAgain:
@@ -168,7 +171,11 @@ func (k *walk) replayed(id, payer string, a *payments.Answer) {
 		}
 		k.frozen[id] = text
 	}
-	if p.State == string(payments.Refused) && (p.Status == 402 || p.Digest == nil) {
+	switch {
+	case p.State != string(payments.Refused):
+	case p.Digest == nil:
+		k.told402(id, payer, "the engine's refusal")
+	case p.Status == 402:
 		k.told402(id, payer, "the frozen refusal")
 	}
 }
@@ -179,8 +186,10 @@ func (k *walk) told402(id, payer, why string) {
 	if payer != alice {
 		return
 	}
-	for i := range k.offered[id] {
-		if i < signatures && k.mayLand(i) {
+	// What a gateway refuses by itself says nothing of what others may send.
+	ours := why == "sign again" || why == "the engine's refusal"
+	for i, before := range k.offered[id] {
+		if before && i < signatures && (ours || !k.rogue) && k.mayLand(i) {
 			k.wrong("Q3: told to pay again (%s) while authorization %d may land, or has", why, i)
 		}
 	}
@@ -203,7 +212,7 @@ func (k *walk) mayLand(i int) bool {
 		return back == 0
 	case s.dead || !s.signed:
 		return false
-	case s.sent:
+	case s.sent, k.rogue && k.seen(i):
 		return true
 	}
 	for _, p := range k.procs {
@@ -221,10 +230,20 @@ func (k *walk) mayLand(i int) bool {
 	return false
 }
 
-// step lets one thing happen; help leaves out what only makes trouble.
+// seen tells that an authorization was shown to somebody.
+func (k *walk) seen(i int) bool {
+	for _, id := range k.ids {
+		if _, ok := k.offered[id][i]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// step lets one thing happen.
 func (k *walk) step() {
 	switch n := k.r.IntN(100); {
-	case n < 22:
+	case n < 18:
 		auths := []int{-1}
 		for i, s := range k.sigs[:signatures] {
 			if s.signed {
@@ -232,24 +251,32 @@ func (k *walk) step() {
 			}
 		}
 		k.ask(k.ids[k.r.IntN(2)], alice, auths[k.r.IntN(len(auths))])
-	case n < 24:
+	case n < 20:
 		k.ask(k.ids[k.r.IntN(2)], bob, signatures)
-	case n < 66 && len(k.procs) > 0:
+	case n < 58 && len(k.procs) > 0:
 		p := k.procs[k.r.IntN(len(k.procs))]
-		if k.r.IntN(9) == 0 {
+		if k.r.IntN(20) == 0 {
 			k.tell("the gateway of %s dies (%s)", p.id[len(p.id)-1:], p.at)
 			k.gone(p)
 			return
 		}
 		k.act(p, k.r.IntN(5) == 0)
-	case n < 78:
+	case n < 70:
 		k.chain(k.sigs[k.r.IntN(len(k.sigs))])
-	case n < 86:
+	case n < 78:
 		k.reconcile(k.r.IntN(len(k.sigs)))
-	case n < 92:
+	case n < 83:
 		k.ageing(k.ids[k.r.IntN(2)])
-	case n < 95:
+	case n < 86:
 		k.decide(k.ids[k.r.IntN(2)])
+	case n < 94: // what makes take-overs likely
+		id := k.ids[k.r.IntN(2)]
+		k.ageing(id)
+		k.decide(id)
+		k.check(false)
+		if k.owner[id] != "" {
+			k.ask(id, k.owner[id], k.best(id))
+		}
 	case n < 98:
 		k.check(k.r.IntN(3) == 0)
 	default:
@@ -275,6 +302,9 @@ func (k *walk) chain(s *signature) {
 	case s.sent && pick > 0:
 		s.mined = true
 		k.tell("%d lands", n)
+	case k.rogue && pick == 1 && k.seen(n):
+		s.sent = true
+		k.tell("somebody sends %d", n)
 	case pick == 0:
 		s.dead = true
 		k.tell("%d is cancelled", n)

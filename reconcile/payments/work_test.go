@@ -90,3 +90,25 @@ func TestTheSameTryBringsTheSameAuthorization(t *testing.T) {
 	b.AttemptID = "try-1"
 	w.refused(b, payments.CodeInFlight)
 }
+
+// An order that is over is not refused to a payer while the authorization that it brings
+// just now could still be sent by whoever saw it.
+func TestWhatIsBroughtCountsBeforeARefusal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const id = "pay-brought-to-what-is-over"
+	c := w.claim(w.asked(id, 1))
+	w.order(id, c.Fence)
+	w.finish(id, c.Fence, "unknown")
+	w.say(1, payments.Sight{Dead: "cancelled", DeadBlock: 1})
+	w.checkNow(id)
+	w.exec(`UPDATE orders SET state = 'expired'`)
+	w.age(id, old)
+	w.refused(w.asked(id, 2), payments.CodeInFlight)
+	w.say(2, payments.Sight{Dead: "cancelled", DeadBlock: 2})
+	w.exec(`UPDATE payments SET checked_at = NULL`)
+	w.checkNow(id)
+	if got := done(w.Claim(t.Context(), w.asked(id, 2)))(t); got.Do != payments.Replay || got.Payment.State != string(payments.Refused) {
+		t.Errorf("%s, %s", got.Do, got.Payment.State)
+	}
+}
