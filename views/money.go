@@ -8,6 +8,7 @@ type MoneyList struct {
 	Filter      MoneyFilter
 	Note        string // what the figures stand for: as of when, in which zone
 	Totals      *Table
+	Later       string // where the totals are, when they are still added up
 	Rows        Table
 	Pager       Pager
 	Empty       *Empty

@@ -15,6 +15,7 @@ import (
 // demoCommands are the demo and the programs it starts.
 type demoCommands struct {
 	Demo      demoCmd      `cmd:"" help:"See it work: an agent dies after paying, you decide at the desk, and it does not pay twice."`
+	DemoMonth demoMonthCmd `cmd:"" help:"Fill an empty database with a made-up month of payments and refunds, for a look at finance's pages."`
 	DemoBank  demoBankCmd  `cmd:"" hidden:"" help:"Run the demo's bank."`
 	DemoAgent demoAgentCmd `cmd:"" hidden:"" help:"Run the demo's agent."`
 	DemoGuard demoGuardCmd `cmd:"" hidden:"" help:"End the demo's processes when the demo itself is killed."`

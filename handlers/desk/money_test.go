@@ -298,6 +298,24 @@ func TestMoneyPages(t *testing.T) {
 	}
 }
 
+// Over more than a page shows the totals come after the rows, by a link that works without
+// scripts.
+func TestTotalsOfManyComeAfterTheRows(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	for range 51 {
+		w.owed(theBank, "usd", "payer-one", "100")
+	}
+	v := w.signedIn("vera")
+	page := v.get("/refunds")
+	if !strings.Contains(page.body, `href="/refunds?count=yes" data-later`) || strings.Contains(page.text(), "51.00") {
+		t.Error("the rows wait for the totals")
+	}
+	if page := v.get("/refunds?count=yes"); !strings.Contains(page.text(), "51.00 USD") || strings.Contains(page.body, "data-later") {
+		t.Errorf("%s", page.text())
+	}
+}
+
 func TestTotalsAreNeverAddedAcrossAssets(t *testing.T) {
 	t.Parallel()
 	w := newMoneyWorld(t)

@@ -106,7 +106,7 @@ func (d *Desk) showRefundAct(r *request, status int, get func(string) string, pr
 	}
 	path := "/refunds/" + url.PathEscape(o.ID)
 	c := views.MoneyConfirm{
-		Page: page, Back: views.Link{Text: "Back to the refund", URL: path}, What: line("Refund to " + cutText(o.Payer, nameShown) + ", " + reasonText(o.Reason)),
+		Page: page, Back: views.Link{Text: "Back to the refund", URL: path}, What: line("Refund to " + shortName(o.Payer) + ", " + reasonText(o.Reason)),
 		Statement: act.statement + ".", Next: act.next, Action: path + "/act", Token: r.session.FormToken(), NoteLabel: act.note, NoteValue: get("note"),
 		Needed: act.needed, Button: act.button, Danger: act.danger, Problem: problem,
 	}

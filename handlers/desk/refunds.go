@@ -73,6 +73,11 @@ func (d *Desk) refundRows(r *request, v *views.MoneyList, p report, f store.Filt
 	for i := range rows {
 		v.Rows.Rows = append(v.Rows.Rows, d.refundRow(r, p, &rows[i], now))
 	}
+	// Totals over more than the page shows are added up after it: the rows do not wait.
+	if (v.Pager.Next != "" || v.Pager.First != "") && !r.asked("count") {
+		v.Later = p.with("/refunds", "count", "yes")
+		return nil
+	}
 	if sums.State == "" {
 		sums.State = "open" // what is closed is not open money
 	}
@@ -85,8 +90,8 @@ func (d *Desk) refundRows(r *request, v *views.MoneyList, p report, f store.Filt
 }
 
 func (d *Desk) refundRow(r *request, p report, x *store.Item, now time.Time) []views.Cell {
-	what := "From " + shortName(x.Payer) + ": " + reasonText(x.Reason)
-	sub := d.railName(x.Network)
+	what := "From " + shortName(x.Payer)
+	sub := reasonText(x.Reason) + " · " + d.railName(x.Network)
 	if x.Gateway != "" {
 		sub += " · " + cutText(x.Gateway, nameShown)
 	}

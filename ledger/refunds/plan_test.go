@@ -106,7 +106,7 @@ func TestPagesReadWhatTheyShow(t *testing.T) {
 }
 
 // BenchmarkRefunds measures finance's list over QUITTANCE_BENCH_REFUNDS rows, a tenth open;
-// by hand: make bench-money.
+// by hand: go test -run none -bench Refunds ./ledger/refunds.
 func BenchmarkRefunds(b *testing.B) {
 	total, _ := strconv.Atoi(os.Getenv("QUITTANCE_BENCH_REFUNDS"))
 	if total == 0 {

@@ -23,6 +23,12 @@ func (e *Engine) receiptToken(order string, number int) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))[:22]
 }
 
+// ReceiptHash is what the first receipt of an order is found by.
+func (e *Engine) ReceiptHash(order string) []byte {
+	hash := sha256.Sum256([]byte(e.receiptToken(order, 1)))
+	return hash[:]
+}
+
 // ReceiptURL is where the payer of an order finds its receipt; "" while there is no order.
 func (e *Engine) ReceiptURL(o *payments.Order) string {
 	if o == nil {

@@ -141,11 +141,17 @@ export class Gateway {
     }, way);
   }
 
-  /** Delivers what Quittance could not be told, until it can. @internal */
+  /**
+   * Delivers what Quittance could not be told, until it can. It keeps no process alive:
+   * what is lost with one, Quittance finds out by itself. @internal
+   */
   later(what: string, id: string, f: () => Promise<unknown>): void {
     void (async () => {
       for (let pause = 1000, began = Date.now(); Date.now() - began < 3_600_000; pause = Math.min(2 * pause, 60_000)) {
-        await new Promise((resolve) => setTimeout(resolve, pause));
+        await new Promise((resolve) => {
+          const timer: unknown = setTimeout(resolve, pause);
+          if (typeof timer === "object" && timer !== null && "unref" in timer) (timer as { unref(): void }).unref(); // Node's
+        });
         try {
           return await f();
         } catch (err) {
