@@ -58,20 +58,22 @@ func Checked(ctx context.Context, tx *ledger.Tx, id int64, next time.Duration, s
 
 // Place is where a list goes on.
 type Place struct {
-	At time.Time `db:"claimed_at"`
-	ID int64     `db:"id"`
+	At  time.Time `db:"claimed_at"`
+	ID  int64     `db:"id"`
+	Due bool      `db:"due"`
 }
 
-// Lapsed are payments that are open and older than an age, and that time alone may bring on:
-// those in flight with something that may have been sent, and those whose order is final.
-// Oldest first, after a place; the zero place is the beginning.
+// Lapsed is a stretch of the payments that are open and older than an age, oldest first,
+// after a place; the zero place is the beginning. Due are those that time alone may bring
+// on: in flight with something that may have been sent, or with an order that is final. At
+// most limit are looked at, however few of them are due.
 func Lapsed(ctx context.Context, r ledger.Reader, age time.Duration, after Place, limit int) (list []Place, err error) {
 	err = r.Select(ctx, &list, `
-		SELECT p.claimed_at, p.id FROM payments p LEFT JOIN orders o ON o.payment = p.id WHERE p.state IN ('in_flight','unknown')
-		AND p.claimed_at < clock_timestamp() - $1 * interval '1 microsecond' AND (p.claimed_at, p.id) > ($2, $3)
-		AND (o.state NOT IN ('created','paying')
-			OR p.state = 'in_flight' AND (p.broadcast_at IS NOT NULL OR EXISTS (SELECT FROM authorizations a WHERE a.payment = p.id)))
-		ORDER BY p.claimed_at, p.id LIMIT $4`, age.Microseconds(), after.At, after.ID, limit)
+		SELECT p.claimed_at, p.id, COALESCE(o.state NOT IN ('created','paying'), false)
+			OR p.state = 'in_flight' AND (p.broadcast_at IS NOT NULL OR EXISTS (SELECT FROM authorizations a WHERE a.payment = p.id)) AS due
+		FROM (SELECT claimed_at, id, state, broadcast_at FROM payments WHERE state IN ('in_flight','unknown')
+			AND claimed_at < clock_timestamp() - $1 * interval '1 microsecond' AND (claimed_at, id) > ($2, $3) ORDER BY claimed_at, id LIMIT $4) p
+		LEFT JOIN orders o ON o.payment = p.id ORDER BY p.claimed_at, p.id`, age.Microseconds(), after.At, after.ID, limit)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't read open payments: %w", err)
 	}

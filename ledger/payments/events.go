@@ -116,11 +116,15 @@ func Post(ctx context.Context, tx *ledger.Tx, t *Moved, sides ...Posting) error 
 	return nil
 }
 
-// Alerted tells that the same alert stands since less than a minute.
+// alertLimit is how many alerts of a kind one payment raises: a thousand more say nothing new.
+const alertLimit = 1000
+
+// Alerted tells that the same alert stands since less than a minute, or very often.
 func Alerted(ctx context.Context, r ledger.Reader, payment int64, kind, reason string) (recent bool, err error) {
 	err = r.Get(ctx, &recent, `
 		SELECT EXISTS (SELECT FROM (SELECT at, data FROM payment_events WHERE payment = $1 AND alert AND kind = $2 ORDER BY id DESC LIMIT 8) e
-			WHERE at > clock_timestamp() - interval '1 minute' AND data::json->>'reason' = $3)`, payment, kind, reason)
+			WHERE at > clock_timestamp() - interval '1 minute' AND data::json->>'reason' = $3)
+			OR $4 <= (SELECT count(*) FROM (SELECT FROM payment_events WHERE payment = $1 AND alert AND kind = $2 LIMIT $4) e)`, payment, kind, reason, alertLimit)
 	if err != nil {
 		return false, fmt.Errorf("couldn't read the alerts: %w", err)
 	}

@@ -127,6 +127,10 @@ func (e *Engine) finish(ctx context.Context, tx *ledger.Tx, p *Payment, in Finis
 	if err != nil {
 		return nil, err
 	}
+	brought["fence"] = in.Fence
+	if p.State == string(Unknown) && kind == string(Unknown) { // nothing changed
+		return nil, payments.RecordOnce(ctx, tx, payments.Event{Payment: p.ID, Kind: kind}, brought, lateLimit)
+	}
 	return nil, payments.Record(ctx, tx, payments.Event{Payment: p.ID, Kind: kind}, brought)
 }
 

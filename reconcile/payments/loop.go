@@ -14,6 +14,8 @@ import (
 const (
 	every = time.Second // the pace of the loop
 	batch = 200
+	// stretch is how many open payments one round of healing looks at.
+	stretch = 400
 	// patience bounds a question to a rail; whoever asks longer counts as dead.
 	patience = 20 * time.Second
 	askedFor = 2 * patience
@@ -173,13 +175,13 @@ func (e *Engine) expire(ctx context.Context) error {
 func (e *Engine) heal(ctx context.Context) error {
 	e.healing.Lock()
 	defer e.healing.Unlock()
-	list, err := payments.Lapsed(ctx, e.db, HealAfter, e.healed, batch)
+	list, err := payments.Lapsed(ctx, e.db, HealAfter, e.healed, stretch)
 	if err != nil {
 		return err
 	}
 	e.healed = payments.Place{}
-	if len(list) == batch {
-		e.healed = list[batch-1]
+	if len(list) == stretch {
+		e.healed = list[stretch-1]
 	}
 	decide := func(p *Payment) Decision {
 		d := Decide(p.facts(e.policy().Gateway(p.Gateway), nil), Caller{SamePayer: true, SameRequest: true})
@@ -190,6 +192,9 @@ func (e *Engine) heal(ctx context.Context) error {
 	}
 	var due []int64
 	for _, place := range list {
+		if !place.Due {
+			continue
+		}
 		row, err := payments.ByID(ctx, e.db, place.ID)
 		if err != nil || row == nil {
 			return err

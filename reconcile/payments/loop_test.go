@@ -213,6 +213,17 @@ func TestLateEvidenceHasAnEnd(t *testing.T) {
 	if finishes != 1 || broadcasts != 40 {
 		t.Errorf("%d and %d lines", finishes, broadcasts)
 	}
+	// The holder of the fence repeats itself too.
+	c := w.claim(w.asked("pay-with-a-noisy-holder", 2))
+	for range 10 {
+		w.broadcast("pay-with-a-noisy-holder", c.Fence)
+		w.finish("pay-with-a-noisy-holder", c.Fence, "refused") // it may land: unknown
+	}
+	var lines int
+	w.get(&lines, `SELECT count(*) FROM payment_events WHERE payment = (SELECT id FROM payments WHERE payment_id = 'pay-with-a-noisy-holder')`)
+	if lines > 4 {
+		t.Errorf("%d lines of one who repeats itself", lines)
+	}
 	w.exec(`INSERT INTO payment_events (at, payment, kind, data) SELECT clock_timestamp(), payment, kind, data || ' ' FROM payment_events, generate_series(1, 1000) WHERE kind = 'late_finish'`)
 	_, err := w.Finish(t.Context(), payments.Finish{Step: w.step(id, 1), Outcome: "unknown", Why: "yet another"})
 	refusal(t, nil, err, payments.CodeStaleFence)

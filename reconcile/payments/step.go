@@ -36,8 +36,8 @@ func (p *Payment) mine(ctx context.Context, tx *ledger.Tx, s Step, what string, 
 	return r, err
 }
 
-// lateLimit is how many different things late writers of one payment are heard with, of a
-// kind: one that never stops fills no table.
+// lateLimit is how many different things one payment is told of a kind: a gateway that never
+// stops fills no table.
 const lateLimit = 1000
 
 // refusal is an answer about the payment as it stands.
@@ -154,7 +154,7 @@ func (e *Engine) Broadcast(ctx context.Context, in Sending) (p *Payment, err err
 		if err := payments.Broadcast(ctx, tx, p.ID, in.Fence, same(p.Network, in.Hash)); err != nil {
 			return nil, err
 		}
-		if err := payments.Record(ctx, tx, payments.Event{Payment: p.ID, Kind: "broadcast"}, map[string]any{"nonce": nonce, "hash": in.Hash}); err != nil {
+		if err := payments.RecordOnce(ctx, tx, payments.Event{Payment: p.ID, Kind: "broadcast"}, map[string]any{"fence": in.Fence, "nonce": nonce, "hash": in.Hash}, lateLimit); err != nil {
 			return nil, err
 		}
 		if p.Order != nil && p.Order.State == "created" {

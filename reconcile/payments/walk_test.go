@@ -71,7 +71,7 @@ func (w *world) walk(r *rand.Rand, number int) *walk {
 	if r.IntN(3) == 0 {
 		k.quote = "" // nothing keeps the two ids from both being live
 	}
-	k.rogue = r.IntN(3) == 0
+	k.rogue = r.IntN(2) == 0
 	for i := range 2 {
 		k.ids = append(k.ids, fmt.Sprintf("walk-%08d-payment-%d", number, i))
 	}
@@ -257,7 +257,7 @@ func (k *walk) step() {
 		k.ask(k.ids[k.r.IntN(2)], bob, signatures)
 	case n < 58 && len(k.procs) > 0:
 		p := k.procs[k.r.IntN(len(k.procs))]
-		if k.r.IntN(20) == 0 {
+		if k.r.IntN(map[bool]int{true: 4, false: 20}[p.at == "worked" || p.at == "working"]) == 0 {
 			k.tell("the gateway of %s dies (%s)", p.id[len(p.id)-1:], p.at)
 			k.gone(p)
 			return
