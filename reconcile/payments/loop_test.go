@@ -263,3 +263,33 @@ func TestAnIdTakesOnlySoManyAuthorizations(t *testing.T) {
 		}
 	}
 }
+
+// An address that begins to be watched while its rail is read was not looked for in what
+// was read: that is read again.
+func TestAnAddressThatIsNewIsReadForAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.claim(w.asked("pay-to-the-first-address", 1))
+	w.order("pay-to-the-first-address", c.Fence)
+	asked := 0
+	w.rail.incoming = func(recipients []string) payments.Page {
+		asked++
+		if asked == 1 {
+			other := w.asked("pay-to-another-address", 2)
+			other.PayTo = bob
+			c := w.claim(other)
+			w.order("pay-to-another-address", c.Fence)
+		}
+		return payments.Page{Next: 100, Done: true}
+	}
+	var next int64
+	for i, want := range []int64{-1, 100} {
+		w.exec(`UPDATE rail_cursors SET read_at = NULL`)
+		if err := w.Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if w.get(&next, `SELECT next_block FROM rail_cursors`); next != want {
+			t.Errorf("after reading %d times it goes on from %d, want %d", i+1, next, want)
+		}
+	}
+}

@@ -109,6 +109,8 @@ type rail struct {
 	asked  int
 	signer string
 	hang   func(context.Context) // what an answer waits for
+
+	incoming func(recipients []string) payments.Page
 }
 
 func (r *rail) Signer(c rows.Claimed, _ payments.Offered) (string, bool, error) {
@@ -128,7 +130,10 @@ func (r *rail) Authorization(ctx context.Context, q payments.Question) payments.
 	return r.sights[q.Nonce]
 }
 
-func (r *rail) Incoming(context.Context, string, []string, int64) (payments.Page, error) {
+func (r *rail) Incoming(_ context.Context, _ string, recipients []string, _ int64) (payments.Page, error) {
+	if r.incoming != nil {
+		return r.incoming(recipients), nil
+	}
 	return payments.Page{Done: true}, nil
 }
 
