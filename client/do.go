@@ -109,6 +109,7 @@ func (r *Run) Do(ctx context.Context, tool string, args any, perform Perform, op
 	}
 	defer r.exit()
 	begin.Lease = token
+	perform = actFirst(ctx, begin, perform)
 
 	turn, err := r.takeTurn(&begin)
 	if err != nil {

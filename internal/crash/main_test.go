@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"quittance/cmd/torture/payer"
 )
 
 // program is the built quittance.
@@ -17,7 +19,7 @@ const atOnce = "24"
 
 func TestMain(m *testing.M) {
 	if text := os.Getenv(jobVariable); text != "" {
-		os.Exit(agentMain(text))
+		os.Exit(payer.Main(text))
 	}
 	os.Exit(run(m))
 }

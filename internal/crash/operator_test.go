@@ -67,7 +67,7 @@ func (w *work) look(x client.EffectView) (client.DecisionRequest, error) {
 	d := client.DecisionRequest{DecisionID: id, Version: x.Version, Verdict: client.VerdictNotTaken, Note: "the bank shows nothing"}
 	if len(found) > 0 {
 		d.Verdict, d.Note, d.Reference = client.VerdictTaken, "the bank shows it", found[0].ID
-		d.Result, _ = json.Marshal(receipt{found[0].ID})
+		d.Result, _ = json.Marshal(receipt{PaymentID: found[0].ID})
 	}
 	return d, err
 }

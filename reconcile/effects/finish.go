@@ -9,6 +9,7 @@ import (
 	"quittance/ledger"
 	store "quittance/ledger/effects"
 	"quittance/reconcile/canon"
+	"quittance/reconcile/guards"
 )
 
 func (w *work) finish(ctx context.Context, p *prepared, c call, owned map[store.Reference]string) error {
@@ -159,6 +160,9 @@ func (w *work) finishEvent(p *prepared, x *effect, owned map[store.Reference]str
 	ev := finishEvent{Event{Kind: KFinish, Word: wordOf(f.Outcome)}}
 	fence := f.Fence
 	if fence == 0 && x.Attempts == 1 && !x.Gap {
+		fence = x.Fence
+	}
+	if guards.Off(guards.Fence) {
 		fence = x.Fence
 	}
 	ev.Stray = x.Attempts == 0 || x.Gap || fence == 0 || fence > x.Fence

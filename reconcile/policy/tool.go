@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"quittance/ledger/money"
+	"quittance/reconcile/guards"
 	"quittance/reconcile/lookup"
 	"quittance/reconcile/lookup/block"
 	"quittance/reconcile/lookup/kinds"
@@ -95,6 +96,9 @@ func (t *Tool) LandsWithin() (d time.Duration, declared bool) {
 // still land, and may not be seen at once. What is not declared adds nothing.
 func (t *Tool) Silence() time.Duration {
 	d, _ := t.LandsWithin()
+	if guards.Off(guards.LandsWithin) {
+		d = 0
+	}
 	if t.lookup != nil && t.lookup.Terms.VisibleAfter != nil {
 		d += *t.lookup.Terms.VisibleAfter
 	}

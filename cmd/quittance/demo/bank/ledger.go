@@ -128,3 +128,16 @@ func ReadLedger(path, reference string) ([]Payment, error) {
 	}
 	return landed(entries, reference, time.Now()), nil
 }
+
+// Booked reads everything that the file at path holds, by reference, past any server.
+func Booked(path string) (map[string][]Payment, error) {
+	entries, _, err := read(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	booked := map[string][]Payment{}
+	for _, e := range entries {
+		booked[e.Reference] = append(booked[e.Reference], e.payment(time.Now()))
+	}
+	return booked, nil
+}

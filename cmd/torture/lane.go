@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"quittance/client"
+	"quittance/cmd/torture/payer"
+)
+
+// Limits of a run's end, once its fates are over.
+const (
+	runLimit     = 3 * time.Minute
+	processLimit = 90 * time.Second
+)
+
+// told is what an agent said, with the process that said it.
+type told struct {
+	Run     string
+	Process int
+	payer.Event
+}
+
+// lane is a run at work: its processes, one after the other, and beside each other where
+// one that was stopped goes on.
+type lane struct {
+	w    *world
+	p    plan
+	r    runs
+	n    int
+	last *process
+
+	mu    sync.Mutex
+	told  []told
+	stray sync.WaitGroup // processes that were stopped, and go on
+}
+
+// run lets the run meet its fates and sees it to its end. It returns what it waits for at
+// the end of its time; "" when it is finished.
+func (l *lane) run(ctx context.Context) (waits string, err error) {
+	defer l.stray.Wait()
+	for _, f := range l.r.Fates {
+		over, err := l.meet(ctx, f)
+		if over || err != nil {
+			return "", err
+		}
+	}
+	for end := time.Now().Add(runLimit); time.Now().Before(end) && ctx.Err() == nil; {
+		p, err := l.start(nil)
+		if err != nil {
+			return "", err
+		}
+		if over := l.ended(ctx, p.wait(processLimit), 10*time.Second); over {
+			return "", nil
+		}
+	}
+	return l.last.tail(3), ctx.Err()
+}
+
+// meet starts a process and lets it meet its fate. over: the run is finished.
+func (l *lane) meet(ctx context.Context, f fate) (over bool, err error) {
+	p, err := l.start(&f)
+	if err != nil {
+		return false, err
+	}
+	if !l.stands(p, f.At) {
+		return l.ended(ctx, p.wait(processLimit), 10*time.Second), nil
+	}
+	time.Sleep(f.After)
+	if f.Do == "kill" {
+		if p.kill() {
+			l.w.kills.Add(1)
+			return false, nil
+		}
+		return l.ended(ctx, p.cmd.ProcessState.ExitCode(), 10*time.Second), nil
+	}
+	l.w.stops.Add(1)
+	p.signal(syscall.SIGSTOP)
+	l.stray.Go(func() {
+		time.Sleep(f.For)
+		p.signal(syscall.SIGCONT)
+		_, _ = p.stdin.Write([]byte("go\n"))
+		p.wait(processLimit)
+	})
+	return false, nil
+}
+
+// stands waits until a process stands at a point, or has its run; false when it ends
+// before.
+func (l *lane) stands(p *process, at payer.Point) bool {
+	_, said := p.says(processLimit, func(line string) bool {
+		if l.r.Agent != "go" {
+			return line == "the run is open"
+		}
+		var e payer.Event
+		_ = json.Unmarshal([]byte(line), &e)
+		return at == "" && e.Kind == payer.Holds || at != "" && e.At == at
+	})
+	return said
+}
+
+// ended tells whether the run is over after a process has ended. A run that is paused is
+// waited for.
+func (l *lane) ended(ctx context.Context, code int, wait time.Duration) bool {
+	if code == payer.ExitFinished {
+		return true
+	}
+	if code != payer.ExitPaused {
+		wait = 0
+		time.Sleep(200 * time.Millisecond)
+	}
+	v, err := l.w.reader.Run(ctx, l.r.Name, wait)
+	return err == nil && v.State == client.RunFinished
+}
+
+// start starts one more process of the run.
+func (l *lane) start(f *fate) (p *process, err error) {
+	l.n++
+	process := l.n
+	bank := "http://" + l.w.pay[bankOf[l.p.Kind]].address()
+	server := "http://" + l.w.servers[(l.r.Server+l.n)%2].link.address()
+	spool := l.w.path("spool-" + l.r.Name)
+	name := fmt.Sprintf("agent %d of %s", l.n, l.r.Name)
+	if l.r.Agent == "go" {
+		j := payer.Job{
+			Server: server, Token: l.w.agentToken, Bank: bank, Spool: spool,
+			Run: l.r.Name, Tool: tools[l.p.Kind], Invoices: l.r.Invoices, Lease: shortLease, Held: 30,
+		}
+		if f != nil && f.At != "" {
+			j.Park, j.Turn = []payer.Point{f.At}, f.Turn
+		}
+		p, err = l.w.guard.start(name, append(l.w.env, payer.Variable+"="+asJSON(j)), func(line string) { l.hear(process, line) }, l.w.payer)
+	} else {
+		p, err = l.example(name, server, bank, spool)
+	}
+	l.last = p
+	return p, err
+}
+
+// hear keeps what an agent says.
+func (l *lane) hear(process int, line string) {
+	var e payer.Event
+	if json.Unmarshal([]byte(line), &e) != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, told{l.r.Name, process, e})
+}
+
+// example starts an agent as its users write them.
+func (l *lane) example(name, server, bank, spool string) (*process, error) {
+	file := l.w.path(strings.ReplaceAll(l.r.Name, "/", "-") + ".json")
+	var invoices []map[string]any
+	for _, invoice := range l.r.Invoices {
+		invoices = append(invoices, map[string]any{"vendor": payer.Payee, "invoice": invoice, "amount": 420000, "currency": "USD"})
+	}
+	if err := os.WriteFile(file, []byte(asJSON(invoices)), 0o600); err != nil {
+		return nil, fmt.Errorf("couldn't write the invoices: %w", err)
+	}
+	command := []string{"python3", filepath.Join(l.w.root, "examples/invoices-python/agent.py")}
+	if l.r.Agent == "typescript" {
+		command = []string{"node", l.w.node}
+	}
+	args := append(command[1:], "--run", l.r.Name, "--bank", bank, "--tool", tools[l.p.Kind],
+		"--spool", spool, "--lease", fmt.Sprint(shortLease), file)
+	env := append(os.Environ(), "QUITTANCE_URL="+server, "QUITTANCE_TOKEN="+l.w.agentToken,
+		"PYTHONPATH="+filepath.Join(l.w.root, "client/python"))
+	return l.w.guard.start(name, env, nil, command[0], args...)
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+
+	"quittance/cmd/torture/payer"
+)
+
+// kind is what a round may hold against the program, and what it may then not do.
+type kind string
+
+const (
+	// keeps: the bank honours the key; whatever happens and whatever people say, each
+	// logical payment is made at most once.
+	keeps kind = "keeps"
+	// ignores: the bank enforces nothing; every payment too many is a contradiction.
+	ignores kind = "ignores"
+	// lands: the same bank, but what is sent lands within lands_within, nobody is stopped
+	// past a deadline, and nobody says what is not so: nothing is paid twice.
+	lands kind = "lands"
+)
+
+var kinds = []kind{keeps, ignores, lands}
+
+// plan is all that is decided before a round begins; a seed and a number make it again.
+type plan struct {
+	Seed   uint64  `json:"seed"`
+	Round  int     `json:"round"`
+	Kind   kind    `json:"kind"`
+	Runs   []runs  `json:"runs"`
+	Storms []storm `json:"storms"`
+}
+
+// runs is one run of an agent and the fates of its processes, in their order. The
+// process after the last fate is left alone, and started again until the run ends.
+type runs struct {
+	Name     string   `json:"name"`
+	Agent    string   `json:"agent"` // go, python or typescript
+	Server   int      `json:"server"`
+	Invoices []string `json:"invoices"`
+	Fates    []fate   `json:"fates"`
+}
+
+// fate is what becomes of one process of a run.
+type fate struct {
+	Do    string        `json:"do"`            // kill or stop
+	At    payer.Point   `json:"at,omitempty"`  // "": after a time
+	Turn  int           `json:"turn"`          // the invoice
+	After time.Duration `json:"after"`         // from the point, or from when the run is open
+	For   time.Duration `json:"for,omitempty"` // of a stop
+}
+
+// storm is something that befalls a server, a bank, the database or a link.
+type storm struct {
+	After time.Duration `json:"after"` // the one before
+	Do    string        `json:"do"`    // kill, stop, cut
+	To    string        `json:"to"`    // server0, server1, keeps, ignores, postgres
+	For   time.Duration `json:"for,omitempty"`
+}
+
+// size is how much of everything there is.
+type size struct {
+	runs   int
+	agents []string // which languages there are
+	storms bool
+	kinds  []kind
+}
+
+const (
+	deadline    = 3 * time.Second // of every tool
+	landsWithin = 6 * time.Second // of the third kind's tool
+	shortLease  = 2               // seconds, the shortest there is
+)
+
+// planOf makes a round's plan.
+func planOf(seed uint64, round int, z size) plan {
+	r := rand.New(rand.NewPCG(seed, uint64(round)))
+	p := plan{Seed: seed, Round: round, Kind: z.kinds[round%len(z.kinds)]}
+	for i := range z.runs {
+		run := runs{Name: fmt.Sprintf("s%d-r%d-%d", seed, round, i), Agent: agentOf(r, z.agents), Server: r.IntN(2)}
+		for n := range 1 + r.IntN(3) {
+			run.Invoices = append(run.Invoices, fmt.Sprintf("%s-i%d", run.Name, n))
+		}
+		for range 1 + r.IntN(4) {
+			run.Fates = append(run.Fates, fateOf(r, p.Kind, run))
+		}
+		p.Runs = append(p.Runs, run)
+		// Somebody "just runs the failed ones again": another run, the same invoices.
+		if r.IntN(8) == 0 {
+			again := runs{Name: run.Name + "-again", Agent: "go", Server: r.IntN(2), Invoices: run.Invoices}
+			p.Runs = append(p.Runs, again)
+		}
+	}
+	if z.storms {
+		for range 2 + r.IntN(4) {
+			p.Storms = append(p.Storms, stormOf(r, p.Kind))
+		}
+	}
+	return p
+}
+
+// agentOf prefers the agent that starts fastest: it dies most.
+func agentOf(r *rand.Rand, agents []string) string {
+	if n := r.IntN(8); n < len(agents) {
+		return agents[n]
+	}
+	return agents[0]
+}
+
+func fateOf(r *rand.Rand, k kind, run runs) fate {
+	f := fate{Do: "kill", Turn: r.IntN(len(run.Invoices)), After: time.Duration(r.IntN(300)) * time.Millisecond}
+	if run.Agent != "go" {
+		return f // no named points
+	}
+	switch r.IntN(4) {
+	case 0: // anywhere
+	default:
+		points := []payer.Point{payer.Opened, payer.BeforeIntent, payer.AfterIntent, payer.InAct, payer.InAct, payer.AfterAct, payer.AfterAct, payer.AfterRecord}
+		f.At, f.After = points[r.IntN(len(points))], 0
+		if f.At == payer.InAct {
+			f.After = time.Duration(r.IntN(30)) * time.Millisecond
+		}
+	}
+	if r.IntN(5) == 0 {
+		f.Do, f.For = "stop", time.Duration(200+r.IntN(800))*time.Millisecond
+		if k != lands { // past its lease and its deadline, while the next one goes on
+			f.For = time.Duration(500+r.IntN(8000)) * time.Millisecond
+		}
+	}
+	return f
+}
+
+func stormOf(r *rand.Rand, k kind) storm {
+	all := []storm{
+		{Do: "kill", To: "server0"}, {Do: "kill", To: "server1"}, {Do: "stop", To: "server0"}, {Do: "stop", To: "server1"},
+		{Do: "cut", To: "server0"}, {Do: "cut", To: "server1"}, {Do: "cut", To: "postgres"}, {Do: "kill", To: "postgres"},
+		{Do: "kill", To: "bank"}, {Do: "stop", To: "bank"}, {Do: "cut", To: "bank"},
+	}
+	s := all[r.IntN(len(all))]
+	if s.To == "bank" {
+		s.To = "ignores"
+		if k == keeps {
+			s.To = "keeps"
+		}
+	}
+	s.After = time.Duration(300+r.IntN(2500)) * time.Millisecond
+	if s.Do != "kill" {
+		s.For = time.Duration(100+r.IntN(1500)) * time.Millisecond
+	}
+	return s
+}
+
+// draw is a number below n that hangs on the seed and on names alone, for what is decided
+// on the way.
+func draw(seed uint64, n uint64, names ...any) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintln(h, append(names, seed)...)
+	return h.Sum64() % n
+}
