@@ -61,8 +61,15 @@ func (f *facilitator) Settle(ctx context.Context, p x402.Payload, r x402.Require
 	if err != nil {
 		return s, err
 	}
-	if err := f.ask(ctx, &s.Transaction, "eth_sendTransaction", map[string]string{"from": f.sender, "to": f.asset, "data": data}); err != nil {
-		return s, err
+	for tries := 0; ; tries++ {
+		err := f.ask(ctx, &s.Transaction, "eth_sendTransaction", map[string]string{"from": f.sender, "to": f.asset, "data": data})
+		if err == nil {
+			break
+		}
+		// Somebody else's transaction from this account took the number: this one was not sent.
+		if tries == 10 || !strings.Contains(err.Error(), "nonce too low") {
+			return s, err
+		}
 	}
 	for {
 		got, err := f.receipt(ctx, s.Transaction)

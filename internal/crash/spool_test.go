@@ -40,7 +40,7 @@ func TestTheSpool(t *testing.T) {
 		}
 		c.spooled(0)
 		c.once(last)
-		x, err := c.operator.Effect(t.Context(), c.agent.events()[0].Effect)
+		x, err := c.operator.Effect(t.Context(), c.agent.effect())
 		if err != nil || x.DecidedBy != "late_agent" || len(x.Decisions) != 0 || len(x.Attempts) != 1 {
 			t.Errorf("closed by %q after %d decisions and %d attempts, %v", x.DecidedBy, len(x.Decisions), len(x.Attempts), err)
 		}

@@ -213,6 +213,16 @@ func (p *process) events() (list []event) {
 	return list
 }
 
+// effect is the first that the process said something about.
+func (p *process) effect() string {
+	for _, e := range p.events() {
+		if e.Effect != "" {
+			return e.Effect
+		}
+	}
+	return ""
+}
+
 // crashed kills an agent that stands at a point.
 func (w *work) crashed(at point) {
 	w.t.Helper()
