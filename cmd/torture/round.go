@@ -47,14 +47,16 @@ func (w *world) play(ctx context.Context, p plan) (found, *operators, error) {
 		return found{}, people, err
 	}
 	var all []told
+	stories := map[string]string{}
 	for _, l := range lanes {
+		stories[l.r.Name] = l.story()
 		all = append(all, l.told...)
 	}
 	f, err := w.facts(ctx, p, people)
 	if err != nil {
 		return found{}, people, err
 	}
-	f.Told = all
+	f.Told, f.Stories = all, stories
 	return check(f), people, nil
 }
 
@@ -109,6 +111,9 @@ func (w *world) facts(ctx context.Context, p plan, people *operators) (f facts, 
 		return f, err
 	}
 	if f.Record, err = again(ctx, func() ([]proof.Run, error) { return proof.Runs(ctx, w.db, names) }); err != nil {
+		return f, err
+	}
+	if f.Denied, err = again(ctx, func() (map[string]bool, error) { return proof.Denied(ctx, w.db, names) }); err != nil {
 		return f, err
 	}
 	book, err := w.booked(p.Kind)
