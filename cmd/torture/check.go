@@ -21,6 +21,7 @@ type facts struct {
 	Denied  map[string]bool   // payments that a person said, by their name, are not the effect's
 	Effects []proof.Effect
 	Told    []told
+	Stale   []string        // effects whose state a finish moved that was not the present attempt's
 	Wrong   map[string]bool // invoices that a person decided against the truth
 	Damage  []string        // what verify found
 	Trouble []string        // what happened that must not, whatever the round
@@ -35,6 +36,7 @@ const (
 	stuck      = "stuck"      // a run that is neither finished nor waiting for somebody
 	holders    = "holders"    // two processes acted for one run
 	shared     = "shared"     // one record of the bank proves two effects
+	fences     = "fences"     // a late finish spoke for an attempt that was not its own
 	damage     = "damage"     // the log, the fold or the money
 	trouble    = "trouble"
 )
@@ -79,6 +81,9 @@ func check(f facts) (r found) {
 	checkTold(f, &r)
 	checkHolders(f, &r)
 	checkReferences(f, &r)
+	for _, id := range f.Stale {
+		r.add(fences, "effect %s in flight was closed by the finish of an earlier attempt", id)
+	}
 	for _, text := range f.Damage {
 		r.add(damage, "%s", text)
 	}

@@ -91,6 +91,19 @@ func (l *lane) meet(ctx context.Context, f fate) (over bool, err error) {
 		}
 		return l.ended(ctx, p.cmd.ProcessState.ExitCode(), 10*time.Second), nil
 	}
+	if f.Do == "stand" {
+		l.ways = append(l.ways, fmt.Sprint(l.n, " stands"))
+		time.Sleep(f.For)
+		_, _ = p.stdin.Write([]byte("go\n"))
+		if f.Killed == 0 {
+			return l.ended(ctx, p.wait(processLimit), 10*time.Second), nil
+		}
+		time.Sleep(f.Killed)
+		if p.kill() {
+			l.w.kills.Add(1)
+		}
+		return false, nil
+	}
 	l.w.stops.Add(1)
 	l.ways = append(l.ways, fmt.Sprint(l.n, " is stopped"))
 	p.signal(syscall.SIGSTOP)
@@ -146,7 +159,7 @@ func (l *lane) start(f *fate) (p *process, err error) {
 			Run: l.r.Name, Tool: tools[l.p.Kind], Invoices: l.r.Invoices, Lease: shortLease, Held: 30,
 		}
 		if f != nil && f.At != "" {
-			j.Park, j.Turn = []payer.Point{f.At}, f.Turn
+			j.Park, j.Turn, j.Deaf = []payer.Point{f.At}, f.Turn, f.Deaf
 		}
 		p, err = l.w.guard.start(name, append(l.w.env, payer.Variable+"="+asJSON(j)), func(line string) { l.hear(process, line) }, l.w.payer)
 	} else {
