@@ -1,3 +1,5 @@
+//go:build rounds
+
 package main
 
 import (

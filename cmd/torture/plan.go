@@ -120,8 +120,8 @@ func agentOf(r *rand.Rand, agents []string) string {
 func fatesOf(r *rand.Rand, k kind, run runs) (list []fate) {
 	n := r.IntN(12)
 	switch {
-	case run.Agent != "go" || n > 2:
-		for range 1 + r.IntN(4) {
+	case run.Agent != "go" || n > 2 && k != lands || n > 5:
+		for range 2 + r.IntN(6) {
 			list = append(list, fateOf(r, k, run))
 		}
 	case k == lands:

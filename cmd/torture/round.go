@@ -18,7 +18,7 @@ func (w *world) play(ctx context.Context, p plan) (found, *operators, error) {
 	}
 	// What the third kind's network holds back still lands in time: sent by the deadline,
 	// it is there well before lands_within is over.
-	w.pay[bankOf[p.Kind]].slow(delay{share: 0.4, most: delayed}, draw(p.Seed, 1<<62, "delay", p.Round))
+	w.pay[bankOf[p.Kind]].slow(delay{share: 0.6, most: delayed}, draw(p.Seed, 1<<62, "delay", p.Round))
 
 	people := newOperators(w, p)
 	at, end := context.WithCancel(ctx)
