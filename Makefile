@@ -31,6 +31,14 @@ kills: ## Kill each example agent at random, 200 times at each bank (KILLS=n)
 	@script/setup test
 	QUITTANCE_TEST_KILLS=$(or $(KILLS),200) go test -count=1 -timeout 60m -run ExampleAgents -v ./internal/crash
 
+torture: ## Kill, stop and cut off everything by a seed's plan, and check the banks' books (KILLS=n SEED=n)
+	@script/setup test
+	go run ./cmd/torture -kills $(or $(KILLS),1000) $(if $(SEED),-seed $(SEED)) -runs $(or $(RUNS),64) -report .cache/torture.json
+
+torture-rounds: ## Play three small rounds of the torture, and one with each guard switched off
+	@script/setup test
+	go test -count=1 -timeout 30m -tags rounds -v ./cmd/torture
+
 rolling: ## Run the program of before the newest migrations and this one on one database
 	@script/setup test
 	@script/rolling
@@ -64,4 +72,4 @@ lint: ## Check formatting, vet and staticcheck
 vuln: ## Look for known vulnerabilities in the dependencies (needs the network)
 	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
-.PHONY: help setup demo demo-scripted demo-refund test kills rolling bench bench-desk build serve generate fmt lint vuln
+.PHONY: help setup demo demo-scripted demo-refund test kills torture torture-rounds rolling bench bench-desk build serve generate fmt lint vuln

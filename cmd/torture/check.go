@@ -17,8 +17,11 @@ type facts struct {
 	Runs    []runs
 	Booked  map[string][]string // by invoice, the bank's names of its payments
 	Record  []proof.Run
+	Stories map[string]string // of each run, how its processes ended
+	Denied  map[string]bool   // payments that a person said, by their name, are not the effect's
 	Effects []proof.Effect
 	Told    []told
+	Stale   []string        // effects whose state a finish moved that was not the present attempt's
 	Wrong   map[string]bool // invoices that a person decided against the truth
 	Damage  []string        // what verify found
 	Trouble []string        // what happened that must not, whatever the round
@@ -33,6 +36,7 @@ const (
 	stuck      = "stuck"      // a run that is neither finished nor waiting for somebody
 	holders    = "holders"    // two processes acted for one run
 	shared     = "shared"     // one record of the bank proves two effects
+	fences     = "fences"     // a late finish spoke for an attempt that was not its own
 	damage     = "damage"     // the log, the fold or the money
 	trouble    = "trouble"
 )
@@ -48,6 +52,7 @@ type found struct {
 	Findings []finding `json:"findings,omitempty"`
 	Payments int       `json:"payments"`
 	Doubles  int       `json:"doubles_detected"` // each a contradiction with a recovery
+	Denied   int       `json:"doubles_denied"`   // made by a person, who said of the first that it is somebody else's
 	Waiting  int       `json:"waiting"`          // runs that wait for somebody
 	Finished int       `json:"finished"`
 }
@@ -76,6 +81,9 @@ func check(f facts) (r found) {
 	checkTold(f, &r)
 	checkHolders(f, &r)
 	checkReferences(f, &r)
+	for _, id := range f.Stale {
+		r.add(fences, "effect %s in flight was closed by the finish of an earlier attempt", id)
+	}
 	for _, text := range f.Damage {
 		r.add(damage, "%s", text)
 	}
@@ -99,7 +107,7 @@ func checkRuns(f facts, r *found) (finished map[string]bool) {
 		case v.State == "paused" && v.Waiting > 0:
 			r.Waiting++
 		default:
-			r.add(stuck, "%s is %q and waits for nothing", run.Name, v.State)
+			r.add(stuck, "%s is %q and waits for nothing (%s)", run.Name, v.State, f.Stories[run.Name])
 		}
 	}
 	return finished
@@ -129,6 +137,9 @@ func checkInvoice(f facts, r *found, invoice string, effects []proof.Effect, fin
 		}
 	case len(ids) > 1 && f.Kind != ignores:
 		r.add(double, "the bank has %v for %s; the record has %s", ids, invoice, states(effects))
+	case len(ids) > 1 && suspected == 0 && slices.ContainsFunc(ids, func(id string) bool { return f.Denied[id] }):
+		// Nobody overlooked it: the record has who said so, of which payment, and why.
+		r.Denied += len(ids) - 1
 	case len(ids) > 1 && suspected == 0:
 		r.add(undetected, "the bank has %v for %s; the record has %s", ids, invoice, states(effects))
 	case len(ids) > 1:

@@ -36,6 +36,7 @@ type lane struct {
 	r    runs
 	n    int
 	last *process
+	ways []string // how its processes ended
 
 	mu    sync.Mutex
 	told  []told
@@ -64,6 +65,14 @@ func (l *lane) run(ctx context.Context) (waits string, err error) {
 	return l.last.tail(3), ctx.Err()
 }
 
+// story tells how the run's processes ended, for whoever has to find out why.
+func (l *lane) story() string {
+	if l.last == nil {
+		return "no process was started"
+	}
+	return strings.Join(l.ways, ", ") + "; the last said: " + l.last.tail(3)
+}
+
 // meet starts a process and lets it meet its fate. over: the run is finished.
 func (l *lane) meet(ctx context.Context, f fate) (over bool, err error) {
 	p, err := l.start(&f)
@@ -77,11 +86,26 @@ func (l *lane) meet(ctx context.Context, f fate) (over bool, err error) {
 	if f.Do == "kill" {
 		if p.kill() {
 			l.w.kills.Add(1)
+			l.ways = append(l.ways, fmt.Sprint(l.n, " is killed"))
 			return false, nil
 		}
 		return l.ended(ctx, p.cmd.ProcessState.ExitCode(), 10*time.Second), nil
 	}
+	if f.Do == "stand" {
+		l.ways = append(l.ways, fmt.Sprint(l.n, " stands"))
+		time.Sleep(f.For)
+		_, _ = p.stdin.Write([]byte("go\n"))
+		if f.Killed == 0 {
+			return l.ended(ctx, p.wait(processLimit), 10*time.Second), nil
+		}
+		time.Sleep(f.Killed)
+		if p.kill() {
+			l.w.kills.Add(1)
+		}
+		return false, nil
+	}
 	l.w.stops.Add(1)
+	l.ways = append(l.ways, fmt.Sprint(l.n, " is stopped"))
 	p.signal(syscall.SIGSTOP)
 	l.stray.Go(func() {
 		time.Sleep(f.For)
@@ -109,6 +133,7 @@ func (l *lane) stands(p *process, at payer.Point) bool {
 // ended tells whether the run is over after a process has ended. A run that is paused is
 // waited for.
 func (l *lane) ended(ctx context.Context, code int, wait time.Duration) bool {
+	l.ways = append(l.ways, fmt.Sprint(l.n, " exits with ", code))
 	if code == payer.ExitFinished {
 		return true
 	}
@@ -134,7 +159,7 @@ func (l *lane) start(f *fate) (p *process, err error) {
 			Run: l.r.Name, Tool: tools[l.p.Kind], Invoices: l.r.Invoices, Lease: shortLease, Held: 30,
 		}
 		if f != nil && f.At != "" {
-			j.Park, j.Turn = []payer.Point{f.At}, f.Turn
+			j.Park, j.Turn, j.Deaf = []payer.Point{f.At}, f.Turn, f.Deaf
 		}
 		p, err = l.w.guard.start(name, append(l.w.env, payer.Variable+"="+asJSON(j)), func(line string) { l.hear(process, line) }, l.w.payer)
 	} else {

@@ -143,7 +143,7 @@ func (o *operators) judge(ctx context.Context, row client.QueueItem) error {
 	case manner < 6 && o.p.Kind != lands && x.State == "interrupted":
 		return o.against(ctx, x, invoice, book, d)
 	default:
-		if o.p.Kind == lands && len(found) == 0 && manner%2 == 0 && x.Moment != nil {
+		if o.p.Kind == lands && len(found) == 0 && manner%4 == 0 && x.Moment != nil {
 			o.count("after the moment")
 			pause(ctx, time.Until(*x.Moment)+50*time.Millisecond)
 			if book, err = o.w.booked(o.p.Kind); err != nil {

@@ -46,11 +46,13 @@ type runs struct {
 
 // fate is what becomes of one process of a run.
 type fate struct {
-	Do    string        `json:"do"`            // kill or stop
-	At    payer.Point   `json:"at,omitempty"`  // "": after a time
-	Turn  int           `json:"turn"`          // the invoice
-	After time.Duration `json:"after"`         // from the point, or from when the run is open
-	For   time.Duration `json:"for,omitempty"` // of a stop
+	Do     string        `json:"do"`               // kill, stop, or stand: alive and with its lease, at the point
+	At     payer.Point   `json:"at,omitempty"`     // "": after a time
+	Turn   int           `json:"turn"`             // the invoice
+	After  time.Duration `json:"after"`            // from the point, or from when the run is open
+	For    time.Duration `json:"for,omitempty"`    // of a stop or a stand
+	Killed time.Duration `json:"killed,omitempty"` // a stand ends with a kill, so long after it
+	Deaf   bool          `json:"deaf,omitempty"`   // its tool does not heed its deadline
 }
 
 // storm is something that befalls a server, a bank, the database or a link.
@@ -71,7 +73,8 @@ type size struct {
 
 const (
 	deadline    = 3 * time.Second // of every tool
-	landsWithin = 6 * time.Second // of the third kind's tool
+	landsWithin = 7 * time.Second // of the third kind's tool
+	delayed     = 6 * time.Second // at most, of what is sent to a bank: it lands in time
 	shortLease  = 2               // seconds, the shortest there is
 )
 
@@ -84,15 +87,17 @@ func planOf(seed uint64, round int, z size) plan {
 		for n := range 1 + r.IntN(3) {
 			run.Invoices = append(run.Invoices, fmt.Sprintf("%s-i%d", run.Name, n))
 		}
-		for range 1 + r.IntN(4) {
-			run.Fates = append(run.Fates, fateOf(r, p.Kind, run))
-		}
+		run.Fates = fatesOf(r, p.Kind, run)
 		p.Runs = append(p.Runs, run)
 		// Somebody "just runs the failed ones again": another run, the same invoices.
 		if r.IntN(8) == 0 {
 			again := runs{Name: run.Name + "-again", Agent: "go", Server: r.IntN(2), Invoices: run.Invoices}
 			p.Runs = append(p.Runs, again)
 		}
+	}
+	if z.storms && p.Kind == lands {
+		// What lands while nobody can be asked is found by the look before the release alone.
+		p.Storms = append(p.Storms, storm{After: 2 * time.Second, Do: "cut", To: "asking", For: 8 * time.Second})
 	}
 	if z.storms {
 		for range 2 + r.IntN(4) {
@@ -108,6 +113,30 @@ func agentOf(r *rand.Rand, agents []string) string {
 		return agents[n]
 	}
 	return agents[0]
+}
+
+// fatesOf are those of one run: what is drawn, or, now and then, one of the stories in
+// which everything depends on one guard.
+func fatesOf(r *rand.Rand, k kind, run runs) (list []fate) {
+	n := r.IntN(12)
+	switch {
+	case run.Agent != "go" || n > 2 && k != lands || n > 5:
+		for range 2 + r.IntN(6) {
+			list = append(list, fateOf(r, k, run))
+		}
+	case k == lands:
+		// Sent at the last moment, by a process that dies, and late to land.
+		list = []fate{{Do: "stand", At: payer.AfterIntent, For: deadline - 700*time.Millisecond, Killed: 300 * time.Millisecond}}
+	case n == 0:
+		// A process goes on that has lost its run, while the next one has it.
+		list = []fate{{Do: "stop", At: payer.BeforeIntent, For: 4500 * time.Millisecond}, {Do: "stand", At: payer.BeforeIntent, For: 4 * time.Second}}
+	case n == 1:
+		// Its request is late, and it has an outcome when the next attempt is under way.
+		list = []fate{{Do: "stop", At: payer.AfterIntent, For: 6 * time.Second, Deaf: true}, {Do: "stand", At: payer.AfterIntent, For: 2500 * time.Millisecond}}
+	default:
+		list = []fate{{Do: "stop", At: payer.AfterAct, For: 6 * time.Second}, {Do: "kill", At: payer.AfterAct}, {Do: "kill", At: payer.InAct}}
+	}
+	return list
 }
 
 func fateOf(r *rand.Rand, k kind, run runs) fate {
@@ -126,7 +155,7 @@ func fateOf(r *rand.Rand, k kind, run runs) fate {
 	}
 	if r.IntN(5) == 0 {
 		f.Do, f.For = "stop", time.Duration(200+r.IntN(800))*time.Millisecond
-		if k != lands { // past its lease and its deadline, while the next one goes on
+		if f.Deaf = k != lands && r.IntN(2) == 0; k != lands { // past its lease and its deadline, while the next one goes on
 			f.For = time.Duration(500+r.IntN(8000)) * time.Millisecond
 		}
 	}

@@ -18,7 +18,7 @@ func (w *world) play(ctx context.Context, p plan) (found, *operators, error) {
 	}
 	// What the third kind's network holds back still lands in time: sent by the deadline,
 	// it is there well before lands_within is over.
-	w.pay[bankOf[p.Kind]].slow(delay{share: 0.25, most: landsWithin - 2*time.Second}, draw(p.Seed, 1<<62, "delay", p.Round))
+	w.pay[bankOf[p.Kind]].slow(delay{share: 0.6, most: delayed}, draw(p.Seed, 1<<62, "delay", p.Round))
 
 	people := newOperators(w, p)
 	at, end := context.WithCancel(ctx)
@@ -47,14 +47,16 @@ func (w *world) play(ctx context.Context, p plan) (found, *operators, error) {
 		return found{}, people, err
 	}
 	var all []told
+	stories := map[string]string{}
 	for _, l := range lanes {
+		stories[l.r.Name] = l.story()
 		all = append(all, l.told...)
 	}
 	f, err := w.facts(ctx, p, people)
 	if err != nil {
 		return found{}, people, err
 	}
-	f.Told = all
+	f.Told, f.Stories = all, stories
 	return check(f), people, nil
 }
 
@@ -67,7 +69,7 @@ func (w *world) storm(ctx context.Context, list []storm) {
 		m := map[string]*member{"server0": w.servers[0], "server1": w.servers[1], "keeps": w.banks[bank.Honour], "ignores": w.banks[bank.Ignore]}[s.To]
 		links := map[string][]*link{
 			"server0": {w.servers[0].link}, "server1": {w.servers[1].link}, "postgres": {w.postgres},
-			"keeps": {w.pay[bank.Honour], w.ask[bank.Honour]}, "ignores": {w.pay[bank.Ignore], w.ask[bank.Ignore]},
+			"keeps": {w.pay[bank.Honour], w.ask[bank.Honour]}, "ignores": {w.pay[bank.Ignore], w.ask[bank.Ignore]}, "asking": {w.ask[bank.Ignore]},
 		}[s.To]
 		switch {
 		case s.Do == "cut":
@@ -96,6 +98,9 @@ func (w *world) facts(ctx context.Context, p plan, people *operators) (f facts, 
 		names = append(names, r.Name)
 	}
 	f = facts{Kind: p.Kind, Runs: p.Runs, Wrong: people.wrong, Booked: map[string][]string{}}
+	if f.Stale, err = again(ctx, func() ([]string, error) { return proof.Stale(ctx, w.db, names) }); err != nil {
+		return f, err
+	}
 	effects, err := again(ctx, func() ([]proof.Effect, error) { return proof.Effects(ctx, w.db, names) })
 	if err != nil {
 		return f, err
@@ -109,6 +114,9 @@ func (w *world) facts(ctx context.Context, p plan, people *operators) (f facts, 
 		return f, err
 	}
 	if f.Record, err = again(ctx, func() ([]proof.Run, error) { return proof.Runs(ctx, w.db, names) }); err != nil {
+		return f, err
+	}
+	if f.Denied, err = again(ctx, func() (map[string]bool, error) { return proof.Denied(ctx, w.db, names) }); err != nil {
 		return f, err
 	}
 	book, err := w.booked(p.Kind)

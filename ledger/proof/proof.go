@@ -65,6 +65,41 @@ func Runs(ctx context.Context, r ledger.Reader, runIDs []string) (list []Run, er
 	return list, nil
 }
 
+// Stale reads the effects of these runs that were in flight and that a finish moved which
+// carried the fence of an earlier attempt.
+func Stale(ctx context.Context, r ledger.Reader, runIDs []string) (ids []string, err error) {
+	err = r.Select(ctx, &ids, `
+		SELECT v.effect_id::text
+		FROM effect_events v
+		JOIN runs r ON r.id = v.run_id
+		JOIN effect_events b ON b.effect_id = v.effect_id AND b.version = v.version - 1
+		WHERE r.run_id = ANY($1) AND v.kind = 'finish'
+			AND b.data::jsonb ->> 'state' = 'in_flight' AND v.data::jsonb ->> 'state' <> 'in_flight'
+			AND (v.data::jsonb #>> '{cause,fence}')::bigint BETWEEN 1 AND (v.data::jsonb ->> 'fence')::bigint - 1`, pq.Array(runIDs))
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read who moved the effects: %w", err)
+	}
+	return ids, nil
+}
+
+// Denied reads the downstream's names of what people said, in decisions about effects of
+// these runs, is none of the effect's.
+func Denied(ctx context.Context, r ledger.Reader, runIDs []string) (map[string]bool, error) {
+	var list []string
+	err := r.Select(ctx, &list, `
+		SELECT DISTINCT unnest(d.not_ours)
+		FROM decisions d JOIN effects e ON e.id = d.effect_id JOIN runs r ON r.id = e.run_id
+		WHERE r.run_id = ANY($1)`, pq.Array(runIDs))
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read what was denied: %w", err)
+	}
+	denied := map[string]bool{}
+	for _, name := range list {
+		denied[name] = true
+	}
+	return denied, nil
+}
+
 // DropReferences takes away the index that keeps one record of a bank from proving two
 // effects. It is the torture's, to see that its checker notices.
 func DropReferences(ctx context.Context, db *ledger.DB) error {
