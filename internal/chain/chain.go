@@ -86,7 +86,7 @@ func StartWith(t testing.TB, o Options) *Chain {
 	// The shell ends the node when our end of its input closes: also when this process is
 	// killed, and nobody is left to clean up.
 	cmd := exec.Command("sh", "-c", `"$0" "$@" </dev/null & cat >/dev/null; kill -9 $!; wait`, path, "--host", "127.0.0.1", "--port", "0", "--chain-id", strconv.FormatUint(o.ID, 10),
-		"--slots-in-an-epoch", "1", "--timestamp", strconv.FormatInt(o.Time.Unix(), 10), "--order", "fifo", "--threads", "1", "--no-mining")
+		"--accounts", "32", "--slots-in-an-epoch", "1", "--timestamp", strconv.FormatInt(o.Time.Unix(), 10), "--order", "fifo", "--threads", "1", "--no-mining")
 	cmd.Stderr = os.Stderr
 	held, err := cmd.StdinPipe()
 	if err != nil {

@@ -110,15 +110,20 @@ func TestAGatewayIsKilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	var aging sync.Mutex
+	// Each gateway submits from an account of its own: the node numbers what one account
+	// sends, and two at once would get the same number.
+	sender := 9
 	for _, step := range gatewaySteps {
 		for _, answered := range []bool{false, true} {
 			name, settled := step.name+", the call", step.before
 			if answered {
 				name, settled = step.name+", the answer", step.after
 			}
+			sender++
+			from := s.chain.Account(sender)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				x := &sale{shop: s, t: t, front: newGate(t), server: newGate(t), node: newGate(t), dir: t.TempDir(), payTo: chain.NewWallet("payee of " + name).Address}
+				x := &sale{shop: s, t: t, sender: from, front: newGate(t), server: newGate(t), node: newGate(t), dir: t.TempDir(), payTo: chain.NewWallet("payee of " + name).Address}
 				x.server.lead(s.gate.URL)
 				x.node.lead(s.chain.URL)
 				x.open()
@@ -180,12 +185,13 @@ type sale struct {
 	gateway *process
 	dir     string
 	payTo   evm.Address
+	sender  evm.Address
 }
 
 func (x *sale) open() {
 	x.t.Helper()
 	x.gateway = start(x.t, "gateway", append(os.Environ(), "QUITTANCE_TOKEN="+x.agentToken, "XDG_CACHE_HOME="+x.dir), x.shop.gateway,
-		"-listen", "127.0.0.1:0", "-quittance", x.server.URL, "-rpc", x.node.URL, "-sender", x.chain.Account(0).String(), "-asset", x.token.String(),
+		"-listen", "127.0.0.1:0", "-quittance", x.server.URL, "-rpc", x.node.URL, "-sender", x.sender.String(), "-asset", x.token.String(),
 		"-pay-to", x.payTo.String(), "-amount", fmt.Sprint(pagePrice), "-pages", filepath.Join(x.dir, "pages"))
 	url := urlAfter(x.gateway, "selling pages at ")
 	x.front.lead(strings.TrimSuffix(url, "/page"))
