@@ -364,14 +364,14 @@ func (w *world) lapse(effect string) {
 // looping runs the loops of effects until something is so.
 func (w *world) looping(until func() bool) {
 	w.t.Helper()
-	ctx, stop := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(w.t.Context(), 3*time.Minute)
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.effects.Loops(ctx) }()
 	defer func() { stop(); <-ended }()
 	for !until() {
 		select {
 		case <-ctx.Done():
-			w.t.Fatal("the loops did not get there within a minute")
+			w.t.Fatal("the loops did not get there in three minutes")
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
