@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -161,7 +162,7 @@ func (l *lane) start(f *fate) (p *process, err error) {
 		if f != nil && f.At != "" {
 			j.Park, j.Turn, j.Deaf = []payer.Point{f.At}, f.Turn, f.Deaf
 		}
-		p, err = l.w.guard.start(name, append(l.w.env, payer.Variable+"="+asJSON(j)), func(line string) { l.hear(process, line) }, l.w.payer)
+		p, err = l.w.guard.start(name, append(slices.Clip(l.w.env), payer.Variable+"="+asJSON(j)), func(line string) { l.hear(process, line) }, l.w.payer)
 	} else {
 		p, err = l.example(name, server, bank, spool)
 	}
