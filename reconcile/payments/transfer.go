@@ -3,15 +3,12 @@ package payments
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/google/uuid"
 
 	"quittance/ledger"
-	"quittance/ledger/money"
 	"quittance/ledger/payments"
 	"quittance/ledger/system"
-	"quittance/reconcile/refunds"
 )
 
 // Posted is a movement as a gateway or the rail itself tells of it.
@@ -146,67 +143,6 @@ func keep(refusal *error, err error) error {
 	return err
 }
 
-// whose finds the payment that a movement is for; nil where none is known. Whatever names
-// one must name the same.
-func (e *Engine) whose(ctx context.Context, tx *ledger.Tx, p Posted, known *payments.Transfer) (*payments.Row, error) {
-	if known != nil && known.Account != p.Account {
-		return nil, &Refusal{Code: CodeConflict, Reason: ReasonPayer, Detail: "The transfer is on record for somebody else."}
-	}
-	var found *payments.Row
-	join := func(pointer string, row *payments.Row, err error, must bool) error {
-		switch {
-		case err != nil:
-			return err
-		case row == nil || row.Account != p.Account:
-			if must {
-				return invalid(pointer, "names no payment of yours")
-			}
-		case found != nil && found.ID != row.ID:
-			return &Refusal{Code: CodeConflict, Reason: ReasonRequest, Detail: "The transfer is for another payment."}
-		default:
-			found = row
-		}
-		return nil
-	}
-	ofOrder := func(o *payments.Order, err error) (*payments.Row, error) {
-		if o == nil || err != nil {
-			return nil, err
-		}
-		return payments.ByID(ctx, tx, o.Payment)
-	}
-	if known != nil && known.OrderID != "" {
-		row, err := ofOrder(payments.OrderByID(ctx, tx, known.OrderID))
-		if err := join("", row, err, false); err != nil {
-			return nil, err
-		}
-	}
-	if p.Nonce != "" {
-		row, err := payments.ByNonce(ctx, tx, p.Network, p.Asset, p.Sender, p.Nonce)
-		if err := join("/nonce", row, err, false); err != nil {
-			return nil, err
-		}
-	}
-	if p.Memo != "" {
-		row, err := ofOrder(payments.OrderByMemo(ctx, tx, p.Network, p.Recipient, p.Memo))
-		if err := join("/memo", row, err, false); err != nil {
-			return nil, err
-		}
-	}
-	if p.PaymentID != "" {
-		row, err := payments.ByName(ctx, tx, payments.Name{Account: p.Account, Gateway: p.Gateway, PaymentID: p.PaymentID})
-		if err := join("/payment_id", row, err, true); err != nil {
-			return nil, err
-		}
-	}
-	if p.Order != "" {
-		row, err := ofOrder(payments.OrderByID(ctx, tx, p.Order))
-		if err := join("/order_id", row, err, true); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
-}
-
 // arrive records a movement that was not known.
 func (e *Engine) arrive(ctx context.Context, tx *ledger.Tx, pay *Payment, p Posted, sys system.Moment) (*Moved, error) {
 	t := payments.Transfer{Moved: p.Moved, Class: Unmatched, Block: p.Block, BlockHash: p.BlockHash, Final: p.Final}
@@ -279,91 +215,4 @@ func (e *Engine) paid(ctx context.Context, tx *ledger.Tx, pay *Payment, c classe
 	}
 	pay.Order.State = c.order
 	return payments.Record(ctx, tx, payments.Event{Payment: pay.ID, Kind: "order_" + c.order}, map[string]any{"order_id": pay.OrderID})
-}
-
-// reclass gives a transfer another class, and what goes with it.
-func (e *Engine) reclass(ctx context.Context, tx *ledger.Tx, pay *Payment, t payments.Transfer, class, why string) error {
-	before := t
-	t.Class, t.Over = class, money.Atomic{}
-	if err := payments.Classify(ctx, tx, t); err != nil {
-		return err
-	}
-	_, err := e.moved(ctx, tx, pay, &before, &t, "transfer_"+why, 0, "")
-	return err
-}
-
-// moved posts what a transfer's change means, opens or changes what is owed for it, and
-// records it. before nil: it is new. by and note are of the person who decided it; 0 where
-// none did.
-func (e *Engine) moved(ctx context.Context, tx *ledger.Tx, pay *Payment, before, t *payments.Transfer, kind string, by int64, note string) (*payments.Refund, error) {
-	f, err := owe(ctx, tx, pay, t, by)
-	if err != nil {
-		return nil, err
-	}
-	sides := difference(before, t)
-	if f != nil {
-		for i := range sides {
-			if sides[i].Account == "refund_owed" {
-				sides[i].Refund = f.ID
-			}
-		}
-	}
-	if err := payments.Post(ctx, tx, &t.Moved, sides...); err != nil {
-		return nil, err
-	}
-	event := payments.Event{Transfer: t.ID, Kind: kind, PersonID: by, Alert: t.Class == Unmatched && before == nil}
-	if pay != nil {
-		event.Payment = pay.ID
-	}
-	said := map[string]any{
-		"class": t.Class, "over": t.Over.String(), "amount": t.Amount.String(), "final": t.Final, "reverted": t.Reverted(), "block": t.Block,
-	}
-	if note != "" {
-		said["note"] = note
-	}
-	return f, payments.Record(ctx, tx, event, said)
-}
-
-// owe makes what is owed for a transfer what its class says. by is the person who decided
-// about the class; 0 where none did.
-func owe(ctx context.Context, tx *ledger.Tx, pay *Payment, t *payments.Transfer, by int64) (*payments.Refund, error) {
-	f, err := payments.RefundOf(ctx, tx, t.ID)
-	if err != nil {
-		return nil, err
-	}
-	want := owed(t)
-	now, err := tx.Now(ctx)
-	if err != nil {
-		return nil, err
-	}
-	reason := t.Class
-	if t.Class == Applied {
-		reason = "over"
-	}
-	switch {
-	case f == nil && want.Sign() == 0:
-		return nil, nil
-	case f == nil:
-		f = &payments.Refund{
-			ID: uuid.Must(uuid.NewV7()).String(), Transfer: t.ID, Account: t.Account, Network: t.Network, Asset: t.Asset, Payer: t.Sender,
-			Amount: want, State: refunds.Owed, Reason: reason, OpenedBy: by, OpenedAt: now, Version: 1,
-		}
-		if pay != nil {
-			f.Gateway = pay.Gateway
-		}
-		return f, payments.AddRefund(ctx, tx, *f)
-	case f.Amount.Cmp(want) == 0:
-		return f, nil
-	}
-	after, why := refunds.Next(*f, refunds.Change, want)
-	if why != "" {
-		return nil, fmt.Errorf("couldn't change what is owed for transfer %s: %s", t.ID, why)
-	}
-	if want.Sign() != 0 {
-		after.Reason = reason
-	}
-	if err := payments.ChangeRefund(ctx, tx, &after); err != nil {
-		return nil, err
-	}
-	return &after, payments.RecordRefund(ctx, tx, f.ID, "refund_changed", by, map[string]any{"was": f.Amount.String()})
 }
