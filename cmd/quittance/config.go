@@ -30,6 +30,15 @@ type dataFlag struct {
 	Data string `help:"Folder of the embedded database, used without DATABASE_URL. Default: /var/lib/quittance for root, ~/.local/share/quittance otherwise." type:"path" placeholder:"DIR"`
 }
 
+// again is how another command is told of the same database, with a space before it; ""
+// where the environment tells it, or nothing has to.
+func (f dataFlag) again(env environment) string {
+	if f.Data == "" || env.DatabaseURL != "" {
+		return ""
+	}
+	return " --data " + f.Data
+}
+
 // anchorFlag is where the head of the sealed log is kept outside the database.
 type anchorFlag struct {
 	Anchor string `help:"File outside the database that names the newest sealed block of the log; off keeps none. Default: in --data." placeholder:"FILE"`

@@ -44,7 +44,9 @@ func (c *demoMonthCmd) Run(ctx context.Context, env environment, out output) (er
 	if err != nil {
 		return errors.Join(err, os.Remove(c.Policy))
 	}
-	_, err = fmt.Fprintf(out, "%d orders, %d transfers, %d refunds. Look at them with: quittance serve --policy %s\n", n.Orders, n.Transfers, n.Refunds, c.Policy)
+	where := c.again(env)
+	_, err = fmt.Fprintf(out, "%d orders, %d transfers, %d refunds. Look at them with:\n  quittance serve --policy %s%s\n"+
+		"Sign in with a token of one of its people, who are of finance:\n  quittance token new --person 1%s\n", n.Orders, n.Transfers, n.Refunds, c.Policy, where, where)
 	return err
 }
 

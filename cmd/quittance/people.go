@@ -28,11 +28,7 @@ func (c *peopleAddCmd) Run(ctx context.Context, env environment, out output) err
 		if err != nil {
 			return err
 		}
-		where := ""
-		if c.Data != "" && env.DatabaseURL == "" {
-			where = " --data " + c.Data
-		}
-		_, err = fmt.Fprintf(out, "%s is person %d. Make them a token with: quittance token new --person %d%s\n", c.Name, id, id, where)
+		_, err = fmt.Fprintf(out, "%s is person %d. Make them a token with: quittance token new --person %d%s\n", c.Name, id, id, c.again(env))
 		return err
 	})
 }

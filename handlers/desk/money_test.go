@@ -63,6 +63,29 @@ func TestARefundOnThePages(t *testing.T) {
 	}
 }
 
+// From what is owed one gets to where it came from: its transfer, the order, the payer's
+// receipt, and back again from each.
+func TestARefundLinksToWhereItCameFrom(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	order := w.order("1000")
+	w.incoming(theBank, "usd", "payer-one", "1000", order.OrderID)
+	double := w.incoming(theBank, "usd", "payer-one", "1000", order.OrderID)
+	refund, transfer, at := "/refunds/"+double.Refund.ID, "/transfers/"+double.Transfer.ID, "/orders/"+order.OrderID
+	for path, links := range map[string][]string{
+		refund:   {transfer, at, w.pay.ReceiptURL(order.Order)},
+		transfer: {refund, at},
+		at:       {refund, transfer, w.pay.ReceiptURL(order.Order)},
+	} {
+		page := w.signedIn("vera").get(path)
+		for _, link := range links {
+			if !strings.Contains(page.body, `href="`+link+`"`) {
+				t.Errorf("%s does not link to %s", path, link)
+			}
+		}
+	}
+}
+
 // A form that is sent twice does one thing.
 func TestARefundFormTwice(t *testing.T) {
 	t.Parallel()
