@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,11 +29,12 @@ type Who struct {
 }
 
 // Asset of the month; one unit is 10^decimals of its smallest.
-type asset struct{ network, id, unit string }
+type asset struct{ network, id, code, unit string }
 
+// assets are those that the policy beside the month declares.
 var assets = []asset{
-	{"bank:main", "usd", "100"}, {"eip155:8453", "0x1000000000000000000000000000000000000001", "1000000"}, {"bank:main", "jpy", "1"},
-	{"eip155:8453", "0x1000000000000000000000000000000000000018", "1000000000000000000"}, {"eip155:8453", "0x1000000000000000000000000000000000000003", "1000"},
+	{"bank:main", "usd", "USD", "100"}, {"eip155:8453", "0x1000000000000000000000000000000000000001", "USDC", "1000000"}, {"bank:main", "jpy", "JPY", "1"},
+	{"eip155:8453", "0x1000000000000000000000000000000000000018", "WETH", "1000000000000000000"}, {"eip155:8453", "0x1000000000000000000000000000000000000003", "PTS", "1000"},
 }
 
 // states of what is owed back, as often as they come in a month.
@@ -65,6 +67,7 @@ func Month(ctx context.Context, db *ledger.DB, who Who, orders int) (n Counts, e
 		for i := range orders {
 			m.day(i, now.Add(-75*24*time.Hour*time.Duration(orders-i)/time.Duration(orders+1)))
 		}
+		m.tell()
 		return m.err
 	})
 	return n, err
@@ -78,6 +81,27 @@ type month struct {
 	now time.Time
 	n   *Counts
 	err error
+
+	told []said // events, which the record has in the order of their time
+}
+
+// said is an event that is still to be written.
+type said struct {
+	at    time.Time
+	query string
+	args  []any
+}
+
+func (m *month) event(at time.Time, query string, args ...any) {
+	m.told = append(m.told, said{at, query, args})
+}
+
+// tell writes the events.
+func (m *month) tell() {
+	slices.SortStableFunc(m.told, func(a, b said) int { return a.at.Compare(b.at) })
+	for _, e := range m.told {
+		m.insert(e.query, e.args...)
+	}
 }
 
 func (m *month) insert(query string, args ...any) {
@@ -166,8 +190,8 @@ func (m *month) order(i int, a asset, payer, state string, price int64, at time.
 		INSERT INTO orders (id, payment, account_id, gateway, payer, network, asset, amount, pay_to, state, created_at, expires_at, changed_at, receipt_hash)
 		SELECT $1::uuid, id, account_id, gateway, payer, network, asset, amount, pay_to, $2, first_at, first_at + interval '2 minutes', first_at, $3 FROM payments WHERE order_id = $1::uuid`,
 		id, state, m.who.ReceiptHash(id))
-	m.insert(`INSERT INTO payment_events (at, payment, kind, data) SELECT first_at, id, 'claimed', '{}' FROM payments WHERE order_id = $1::uuid`, id)
-	m.insert(`INSERT INTO payment_events (at, payment, kind, data) SELECT first_at + interval '1 minute', id, 'order_' || $2, '{}' FROM payments WHERE order_id = $1::uuid`, id, state)
+	m.event(at, `INSERT INTO payment_events (at, payment, kind, data) SELECT first_at, id, 'claimed', '{}' FROM payments WHERE order_id = $1::uuid`, id)
+	m.event(at.Add(time.Minute), `INSERT INTO payment_events (at, payment, kind, data) SELECT first_at + interval '1 minute', id, 'order_' || $2, '{}' FROM payments WHERE order_id = $1::uuid`, id, state)
 	m.n.Orders++
 	return id
 }
@@ -190,7 +214,7 @@ func (m *month) bare(t movement) {
 		INSERT INTO transfers (id, account_id, network, tx_hash, position, asset, sender, recipient, amount, known_by, seen_at, order_id, class, over, final, reverted_at, changed_at)
 		VALUES ($1::uuid, $2, $3, $4, 0, $5, $6, 'our-account', `+fmt.Sprintf(units, 7, 8)+`, 'gateway', $9, NULLIF($10, '')::uuid, $11, `+fmt.Sprintf(units, 12, 8)+`, $13, CASE WHEN $14 THEN $9::timestamptz + interval '10 minutes' END, $9)`,
 		t.id, m.who.Account, t.network, tx, t.asset.id, t.payer, t.amount, t.unit, t.at, t.order, t.class, t.over, final, t.reverted)
-	m.insert(`INSERT INTO payment_events (at, transfer_id, kind, data, payment) VALUES ($1, $2::uuid, 'transfer_' || $3, '{}', (SELECT payment FROM orders WHERE id = NULLIF($4, '')::uuid))`,
+	m.event(t.at, `INSERT INTO payment_events (at, transfer_id, kind, data, payment) VALUES ($1, $2::uuid, 'transfer_' || $3, '{}', (SELECT payment FROM orders WHERE id = NULLIF($4, '')::uuid))`,
 		t.at, t.id, t.class, t.order)
 	m.n.Transfers++
 }
@@ -252,9 +276,9 @@ func (m *month) refunded(i int, t movement, reason, state string) {
 	if t.reverted {
 		m.post(t, changed, side{"incoming", -t.amount}, side{"refund_owed", t.amount})
 	}
-	m.event(id, t, figures{state: "owed", amount: owed}, reason, 1, t.at, 0)
+	m.refundEvent(id, t, figures{state: "owed", amount: owed}, reason, 1, t.at, 0)
 	if f.state != "owed" {
-		m.event(id, t, f, reason, 2, changed, m.who.Approver)
+		m.refundEvent(id, t, f, reason, 2, changed, m.who.Approver)
 	}
 	m.post(t, changed, side{"refund_owed", f.reserved + f.paid + f.writtenOff}, side{"refund_in_transit", -f.reserved}, side{"refund_wallet", -f.paid}, side{"write_off", -f.writtenOff})
 	switch state {
@@ -266,7 +290,7 @@ func (m *month) refunded(i int, t movement, reason, state string) {
 		m.payout(newID(), 2, id, t, "confirmed", owed, changed)
 		m.insert(`INSERT INTO recoveries (id, payout_id, origin, counterparty, amount, currency, decimals, state, opened_at, changed_at)
 			SELECT $1::uuid, p.id, 'payout', p.recipient, p.amount, $3, length($4) - 1, 'confirmed', $5, $5 FROM payouts p WHERE p.id = $2::uuid`,
-			id, first, map[string]string{"usd": "USD", "jpy": "JPY"}[t.asset.id]+map[bool]string{true: "TOKEN"}[t.network != "bank:main"], t.unit, changed)
+			id, first, t.code, t.unit, changed)
 		m.insert(`INSERT INTO recovery_events (recovery_id, at, kind, data) VALUES ($1::uuid, $2, 'opened', '{"state":"confirmed"}')`, id, changed)
 	}
 	m.n.Refunds++
@@ -300,8 +324,8 @@ func (m *month) refund(id string, t movement, f figures, reason string, changed 
 }
 
 // event is a line of the log with the figures of a refund, as the engines write it.
-func (m *month) event(id string, t movement, f figures, reason string, version int, at time.Time, person int64) {
-	m.insert(`
+func (m *month) refundEvent(id string, t movement, f figures, reason string, version int, at time.Time, person int64) {
+	m.event(at, `
 		INSERT INTO payment_events (at, transfer_id, refund_id, kind, person_id, data)
 		VALUES ($1, $2::uuid, $3::uuid, 'refund_' || $4, NULLIF($5, 0::bigint), jsonb_build_object('state', $4::text, 'reason', $6::text, 'version', $7::integer,
 			'amount', trunc(`+fmt.Sprintf(units, 8, 13)+`)::text, 'approved', trunc(`+fmt.Sprintf(units, 9, 13)+`)::text, 'reserved', trunc(`+fmt.Sprintf(units, 10, 13)+`)::text,

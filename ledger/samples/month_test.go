@@ -48,6 +48,13 @@ func TestAMonthAddsUp(t *testing.T) {
 	if err := db.Get(t.Context(), &assets, `SELECT count(DISTINCT (network, asset)) FROM refunds`); err != nil || assets != 5 {
 		t.Errorf("%d assets, %v", assets, err)
 	}
+	var backwards, codes int
+	if err := db.Get(t.Context(), &backwards, `SELECT count(*) FROM (SELECT at < lag(at) OVER (ORDER BY id) AS back FROM payment_events) e WHERE back`); err != nil || backwards > 0 {
+		t.Errorf("%d events stand before what came before them, %v", backwards, err)
+	}
+	if err := db.Get(t.Context(), &codes, `SELECT count(DISTINCT (currency, decimals)) - count(DISTINCT currency) FROM recoveries`); err != nil || codes > 0 {
+		t.Errorf("%d currencies of recoveries share a name, %v", codes, err)
+	}
 	if _, err := samples.Month(t.Context(), db, who, 1); !errors.Is(err, samples.ErrNotEmpty) {
 		t.Errorf("a second month: %v", err)
 	}
