@@ -74,6 +74,12 @@ type Route struct {
 	// Cacheable: a read, without effects, that the policy marks cacheable. Asked again by
 	// the same payer within two minutes it costs nothing.
 	Cacheable bool
+	// MemoPayer says who asks, as the address that its transfers come from: a payment by
+	// [x402.SchemeMemo] holds nothing signed. Without it none is taken; its error is for the
+	// payer.
+	MemoPayer func(r *http.Request) (string, error)
+	// MemoFinal waits with the work until the transfer cannot be reorganised away any more.
+	MemoFinal bool
 	// RequireID refuses payers that bring no payment id. Otherwise the nonce of their
 	// authorization stands for one: a resend meets what it began, a new signature does not.
 	RequireID bool

@@ -26,7 +26,9 @@ type try struct {
 
 	id       string
 	payment  x402.Payload
-	exact    x402.Exact
+	exact    x402.Exact   // of scheme exact
+	carried  x402.Carried // of scheme memo
+	memo     string       // of scheme memo: the transfer's
 	claim    client.PaymentRequest
 	verified bool
 	readID   string // of a cacheable read that is charged
@@ -46,6 +48,8 @@ func (t *try) understand(header string) error {
 	switch {
 	case t.payment.X402Version != x402.Version:
 		return errors.New("this gateway speaks version 2 of x402")
+	case way.Scheme == x402.SchemeMemo:
+		return t.understandMemo()
 	case way.Scheme != "exact" || !strings.HasPrefix(way.Network, "eip155:"):
 		return errors.New("this gateway takes scheme exact on EVM networks")
 	case json.Unmarshal(t.payment.Payload, &t.exact) != nil || t.exact.Authorization.Nonce == "":
@@ -83,7 +87,7 @@ func (t *try) identify() error {
 		t.id = header
 	case extension != "":
 		t.id = extension
-	case t.route.RequireID:
+	case t.route.RequireID || t.payment.Accepted.Scheme == x402.SchemeMemo:
 		return errors.New("a payment id is required: mint one and store it before you pay")
 	default:
 		t.id = "nonce_" + strings.TrimPrefix(strings.ToLower(t.exact.Authorization.Nonce), "0x")

@@ -50,7 +50,7 @@ func (t *try) run(ctx context.Context) reply {
 			return t.refused(err)
 		case unknown && !t.offered(): // nothing was ever begun for it
 			return t.g.ask(t.r, t.route, t.ways, "The payment is for none of the ways to pay that are offered now. It was not taken.")
-		case unknown:
+		case unknown && t.memo == "": // who pays is signed
 			if a := t.readAgain(ctx); a != nil {
 				return *a
 			}
@@ -63,6 +63,12 @@ func (t *try) run(ctx context.Context) reply {
 	t.orderID, t.receipt = a.OrderID, a.Receipt
 	if a.Do == client.DoReplay {
 		return t.replay(a)
+	}
+	if t.memo != "" {
+		var over *reply
+		if a, over = t.await(ctx, a); over != nil {
+			return *over
+		}
 	}
 	step := client.PaymentStep{Gateway: t.g.Name, Fence: a.Fence}
 	if !a.Paid {

@@ -314,6 +314,7 @@ func (w *world) send(in request) reply {
 	if in.id != "" {
 		req.Header.Set(x402.PaymentIDHeader, in.id)
 	}
+	req.Header.Set("Test-Payer", in.payer) // whom a route without signatures believes
 	if in.quote != "" {
 		req.Header.Set(x402.QuoteHeader, in.quote)
 	}

@@ -33,6 +33,7 @@ const (
 	OrderHeader     = "Quittance-Order"
 	ReceiptHeader   = "Quittance-Receipt" // the payer's page
 	ChargedHeader   = "Quittance-Charged" // false: nothing was taken for this answer
+	MemoHeader      = "Quittance-Memo"    // the memo of the transfer that pays, of SchemeMemo
 )
 
 // Outcomes in [OutcomeHeader].
@@ -95,6 +96,15 @@ type Payload struct {
 type Exact struct {
 	Signature     string        `json:"signature"`
 	Authorization Authorization `json:"authorization"`
+}
+
+// SchemeMemo is ours: the payer sends the money itself, in a transfer that carries the 32
+// bytes which the gateway names for the payment id.
+const SchemeMemo = "memo"
+
+// Carried is the payload of [SchemeMemo]: the transaction that paid, once there is one.
+type Carried struct {
+	Transaction string `json:"transaction,omitempty"`
 }
 
 // Authorization is signed by From: Value of the asset may go to To once, before
