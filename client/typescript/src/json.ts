@@ -82,23 +82,25 @@ function writeObject(v: object, at: string, how: Strictness, depth: number): str
   if (v instanceof RawJSON || v instanceof JSONNumber) return v.text;
   if (depth >= maxDepth) throw refuse("", `nested deeper than ${maxDepth}, or in a cycle`);
   if ("toJSON" in v && typeof v.toJSON === "function") return write(v.toJSON(""), at, how, depth + 1);
-  if (v instanceof Number || v instanceof String || v instanceof Boolean) return write(v.valueOf(), at, how, depth);
-  if (v instanceof Map || v instanceof Set) throw refuse(at, `a ${v.constructor.name} is not JSON`);
   if (Array.isArray(v)) {
     const items: string[] = [];
     for (let i = 0; i < v.length; i++) items.push(write(v[i], `${at}/${i}`, how, depth + 1));
     return `[${items.join(",")}]`;
   }
-  const members: string[] = [];
+  if (Object.getPrototypeOf(v) !== Object.prototype) { // most are plain
+    if (v instanceof Number || v instanceof String || v instanceof Boolean) return write(v.valueOf(), at, how, depth);
+    if (v instanceof Map || v instanceof Set) throw refuse(at, `a ${v.constructor.name} is not JSON`);
+  }
+  let members = "";
   for (const [name, member] of Object.entries(v)) {
     if (member === undefined) continue;
-    members.push(`${JSON.stringify(name)}:${write(member, `${at}/${escapePointer(name)}`, how, depth + 1)}`);
+    members += `${members && ","}${JSON.stringify(name)}:${write(member, `${at}/${escapePointer(name)}`, how, depth + 1)}`;
   }
-  return `{${members.join(",")}}`;
+  return `{${members}}`;
 }
 
 function escapePointer(name: string): string {
-  return name.replaceAll("~", "~0").replaceAll("/", "~1");
+  return /[~/]/.test(name) ? name.replaceAll("~", "~0").replaceAll("/", "~1") : name;
 }
 
 function refuse(at: string, problem: string): TypeError {
@@ -154,6 +156,9 @@ export function canonicalNumber(text: string): string {
   return `${sign}${short}e${power + BigInt(digits.length - short.length - fraction.length)}`;
 }
 
+/** What a string cannot hold as it stands: an escape, or a control character, which is refused. */
+const notItself = /[\\\u0000-\u001f]/;
+
 const numberHere = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /** A reader of one document, that hands each number's text to a function. */
@@ -191,8 +196,9 @@ class Reader {
       case "{": {
         const o: Record<string, unknown> = {};
         this.#members((name) => {
-          // A member named __proto__ is one like every other.
-          Object.defineProperty(o, name, { value: this.#value(), enumerable: true, configurable: true, writable: true });
+          if (name !== "__proto__") o[name] = this.#value();
+          // One of that name is a member like every other.
+          else Object.defineProperty(o, name, { value: this.#value(), enumerable: true, configurable: true, writable: true });
         });
         return o;
       }
@@ -250,7 +256,8 @@ class Reader {
       while (this.#text[end - 1 - backslashes] === "\\") backslashes++;
       if (backslashes % 2 === 0) break;
     }
-    return JSON.parse(this.#text.slice(start, this.#at)) as string;
+    const inside = this.#text.slice(start + 1, this.#at - 1);
+    return notItself.test(inside) ? (JSON.parse(`"${inside}"`) as string) : inside;
   }
 
   #word<T>(word: string, value: T): T {

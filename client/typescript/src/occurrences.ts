@@ -1,9 +1,21 @@
-import { randomBytes } from "node:crypto";
+import { randomFillSync } from "node:crypto";
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+const idLength = 26;
+
+/** Random bytes in store: to ask for a few costs as much as to ask for many. */
+const bytes = Buffer.alloc(idLength * 128);
+let used = bytes.length;
 
 /** An id that no other process makes: of attempts and files. */
 export function newId(): string {
-  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-  return Array.from(randomBytes(26), (b) => alphabet[b & 31]).join("");
+  if (used === bytes.length) {
+    randomFillSync(bytes);
+    used = 0;
+  }
+  let id = "";
+  for (const end = used + idLength; used < end; used++) id += alphabet.charAt((bytes[used] ?? 0) & 31);
+  return id;
 }
 
 /** What is known of the calls with one digest. Numbers start at 1. */

@@ -43,10 +43,10 @@ export class Transport {
   #own: http.Agent | undefined; // ours to close
   #to: { protocol: string; hostname: string; port: string };
   #prefix: string; // of every path
-  #headers: Record<string, string>;
+  #headers: [string, string][]; // of every request
 
   constructor(base: string, token: string, agent: http.Agent | undefined) {
-    const { protocol, hostname, port, pathname } = new URL(base); // reading them is slow
+    const { protocol, host, hostname, port, pathname } = new URL(base); // reading them is slow
     this.#to = { protocol, hostname: hostname.replace(/^\[(.*)\]$/, "$1"), port };
     this.#prefix = pathname.replace(/\/+$/, "");
     const secure = protocol === "https:";
@@ -54,7 +54,7 @@ export class Transport {
     this.#send = secure ? https.request : http.request;
     this.#own = agent ? undefined : new (secure ? https : http).Agent({ keepAlive: true });
     this.#agent = agent ?? (this.#own as http.Agent);
-    this.#headers = { authorization: `Bearer ${token}` };
+    this.#headers = [["Host", host], ["Authorization", `Bearer ${token}`]];
   }
 
   /** Closes the connections, unless they are of an agent that was given. */
@@ -79,11 +79,11 @@ export class Transport {
   }
 
   #exchange(call: ApiRequest): Promise<{ status: number; headers: http.IncomingHttpHeaders; text: string }> {
-    const headers: Record<string, string | number> = { ...this.#headers };
-    if (call.body !== undefined) {
-      headers["content-type"] = "application/json";
-      headers["content-length"] = Buffer.byteLength(call.body);
-    }
+    const named = [...this.#headers];
+    if (call.body !== undefined) named.push(["Content-Type", "application/json"], ["Content-Length", String(Buffer.byteLength(call.body))]);
+    // Node writes a list as it stands, which is half the work; an agent that was given may
+    // change headers (a proxy's does), and a list it could not.
+    const headers = this.#own ? named.flat() : Object.fromEntries(named);
     return new Promise((resolve, reject) => {
       const ms = call.timeout ?? tryTimeout;
       const over = setTimeout(() => request.destroy(new Error(`nothing came within ${ms} ms`)), ms);
