@@ -2,12 +2,16 @@ package desk_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/playwright-community/playwright-go"
 
 	"quittance/web/browsertest"
 )
@@ -353,4 +357,94 @@ func TestTotalsAreNeverAddedAcrossAssets(t *testing.T) {
 	if !slices.IsSorted(seen) || len(slices.Compact(slices.Clone(seen))) != len(seen) || len(seen) != 6 {
 		t.Errorf("%v", seen)
 	}
+}
+
+// With eighteen decimals in every bucket of ages nothing of a list is cut off, no word is
+// broken, and the value stays exact.
+func TestListsOfManyDecimalsAreNotCutOff(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	const address = "0xa000000000000000000000000000000000000001"
+	w.exec(`ALTER TABLE refunds DISABLE TRIGGER refunds_fixed`)
+	w.exec(`ALTER TABLE refunds DISABLE TRIGGER refunds_steps_forward`)
+	for _, days := range []int{0, 1, 5, 20, 40, 90} {
+		id := w.owed(onBase, weth, address, fmt.Sprintf("%d987654321000000001", 1234+days))
+		w.exec(`UPDATE refunds SET opened_at = opened_at - make_interval(days => $2) WHERE id = $1::uuid`, id, days)
+		w.exec(`INSERT INTO recoveries (id, origin, effect_id, currency, decimals, amount, counterparty, state, opened_at, changed_at)
+			SELECT gen_random_uuid(), 'double', $1::uuid, 'WETH', 18, $2, $3, 'suspected', now() - make_interval(days => $4), now()`,
+			w.interrupted(fmt.Sprint("run-", days), "send_payment", `{"amount":"1"}`), fmt.Sprintf("%d987654321000000001", 1234+days), address, days)
+	}
+	w.owed(onBase, weth, address, "1500000000000000000")
+	w.owed(onBase, usdc, address, "4200000")
+	for name, look := range map[string]browsertest.Look{"1280": {}, "1440": {Width: 1440, Height: 900}, "360": {Width: 360, Height: 760}, "1280-dark": {Dark: true}} {
+		t.Run(name, func(t *testing.T) {
+			p := (&world{t: t, url: w.url}).page(look, "fay", "/refunds")
+			for _, path := range []string{"/refunds", "/recoveries"} {
+				goTo(t, w.world, p, path)
+				fits(t, p)
+				cut, err := p.Evaluate(`() => [...document.querySelectorAll(".scrolls")].map(e => e.scrollWidth - e.clientWidth).filter(n => n > 0)`)
+				must(t, err)
+				if len(cut.([]any)) > 0 {
+					t.Errorf("%s: %v px are cut off", path, cut)
+				}
+				text, err := p.Locator("main").InnerText()
+				must(t, err)
+				for _, want := range []string{"1,234.987654321000000001", "1 day\n"} {
+					if !strings.Contains(text, want) {
+						t.Errorf("%s lacks %q", path, want)
+					}
+				}
+				for _, never := range []string{"1 days", address, "1.500000000000000000", "4.200000"} {
+					if strings.Contains(text, never) {
+						t.Errorf("%s says %q", path, never)
+					}
+				}
+				picture(t, p, "money-many-decimals"+strings.ReplaceAll(path, "/", "-")+"-"+name, true)
+			}
+			owner := p.GetByText("nobody", playwright.PageGetByTextOptions{Exact: new(true)}).First()
+			box, err := owner.BoundingBox()
+			must(t, err)
+			if box.Height > 30 {
+				t.Errorf("the owner stands in %v px: the word is broken", box.Height)
+			}
+		})
+	}
+}
+
+// What stands first is what this person should do next; where it is somebody else's turn
+// the page says so, and leads nowhere.
+func TestARefundLeadsToTheViewersNextStep(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	first := func(page answer) string {
+		m := regexp.MustCompile(`<button class="btn first">([^<]*)</button>`).FindAllStringSubmatch(page.body, -1)
+		var all []string
+		for _, x := range m {
+			all = append(all, x[1])
+		}
+		return strings.Join(all, ", ")
+	}
+	fay, gil, hal := w.signedIn("fay"), w.signedIn("gil"), w.signedIn("hal")
+	id := w.owed(theBank, "usd", "payer-one", "1230")
+	path := "/refunds/" + id
+	see := func(who *visitor, want, says string) {
+		t.Helper()
+		page := who.get(path)
+		if got := first(page); got != want || !strings.Contains(page.text(), says) {
+			t.Errorf("leads to %q, not %q; %q: %s", got, want, says, page.text())
+		}
+	}
+	see(hal, "", "You decided that it is given back: another person approves it.")
+	see(fay, "Approve…", "Waits for approval")
+	w.check(w.refund.Approve(t.Context(), w.act(w.fay, id)))
+	see(fay, "", "You approved it: another person sends it.")
+	see(gil, "Record…", "Waits to be sent")
+	w.check(w.refund.Start(t.Context(), w.act(w.gil, id), ""))
+	see(fay, "", "Gil Ortiz is sending it")
+	see(gil, "Record…", "Being sent")
+	w.sent(id, "")
+	see(gil, "", "You sent it: the network, or another person, says that it arrived.")
+	see(hal, "It arrived…", "Not seen to arrive yet")
+	w.check(w.refund.Saw(t.Context(), w.act(w.hal, id)))
+	see(hal, "", "Refunded")
 }

@@ -69,15 +69,11 @@ func (d *Desk) page(r *request, title, here string) (views.Page, error) {
 	for i := range p.Nav {
 		p.Nav[i].Here = p.Nav[i].URL == here
 	}
-	ago := time.Since(d.engine.LastLoop())
-	p.Quiet = ago < loopLate
-	switch {
-	case d.engine.LastLoop().UnixMilli() == 0:
-		p.Loops, p.Quiet = "Loops have not run yet", time.Since(d.began) < loopLate
-	case p.Quiet:
-		p.Loops = "Checked " + span(ago) + " ago"
-	default:
-		p.Loops = "Loops last ran " + span(ago) + " ago"
+	p.Loops, p.Quiet = d.lastRan(d.engine.LastLoop(), loopLate)
+	if d.pay != nil && p.Quiet { // the foot of a page tells of the worst
+		if ran, ok := d.lastRan(d.pay.LastLoop(), loopLate); !ok {
+			p.Loops, p.Quiet = ran, false
+		}
 	}
 	gap, err := d.engine.Gap(r.ctx())
 	if err != nil {

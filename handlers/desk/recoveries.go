@@ -101,12 +101,13 @@ func recoveryRow(r *request, x *store.Recovery, zone *time.Location) []views.Cel
 	}
 	to := views.Cell{Text: line("not said yet"), Num: true}
 	if m := recoveryMoney(x, x.Amount.V.Minus(x.Recovered)); m != nil {
+		m.Value = shorter(m.Value, m.Code)
 		to = views.Cell{Money: m, Num: true}
 	}
 	return []views.Cell{
-		{Text: line(x.Counterparty), Sub: line(sub), URL: "/recoveries/" + url.PathEscape(x.ID)}, {State: recoveryState(x), Sub: line(x.Claim)}, to,
-		{Text: line(orElse(x.Owner, "nobody"))},
-		{Text: line(whole(int64(calendarDays(x.OpenedAt, r.now, zone))) + " days"), Sub: line(span(r.now.Sub(x.OpenedAt)) + " elapsed"), Num: true},
+		{Text: line(shortName(x.Counterparty)), Sub: line(sub), URL: "/recoveries/" + url.PathEscape(x.ID)},
+		{State: recoveryState(x), Sub: show(x.Claim, noteShown, false)}, to,
+		{Text: name(orElse(x.Owner, "nobody"))}, ageCell(x.OpenedAt, r.now, zone, recoveries.Open(x.State)),
 	}
 }
 
@@ -125,6 +126,7 @@ func recoveryTotals(list []store.Sum) *views.Table {
 			n += list[i].Count
 			total = total.Plus(list[i].Open)
 			value, _, _ := strings.Cut(money.Of(list[i].Open, asset).Display(), " ")
+			value = shorter(value, code)
 			if code == "" {
 				value = grouped(list[i].Count) + " of unknown amount"
 			}
@@ -134,11 +136,12 @@ func recoveryTotals(list []store.Sum) *views.Table {
 		if code != "" {
 			m := money.Of(total, asset)
 			cells[2] = views.Cell{Money: amount(&m)}
+			cells[2].Money.Value = shorter(cells[2].Money.Value, code)
 		}
 		for j := 1; j < 8; j++ {
 			cells[j].Num = true
 		}
 		t.Rows = append(t.Rows, cells)
 	}
-	return t
+	return stacked(t)
 }

@@ -30,12 +30,19 @@ type Options struct {
 	DB     *ledger.DB
 	Access *access.Service
 	Log    *slog.Logger
+	// Loops tell when each loop of this server last finished a round.
+	Loops map[string]func() time.Time
 }
 
 // Register puts /metrics on e.
 func Register(e *echo.Echo, o Options) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &equation{db: o.DB, log: o.Log}, &waiting{db: o.DB, log: o.Log})
+	for name, last := range o.Loops {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quittance_loop_last_timestamp_seconds", Help: "When a loop of this server last finished a round; 0 before the first.", ConstLabels: prometheus.Labels{"loop": name},
+		}, func() float64 { return float64(last().UnixMilli()) / 1000 }))
+	}
 	answer := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 	e.GET("/metrics", func(c echo.Context) error {
 		scheme, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
