@@ -47,11 +47,13 @@ func (d *Desk) transferPage(r *request) error {
 	}
 	s := views.MoneySheet{
 		Page: page, Crumb: views.Link{Text: "Money", URL: "/money"}, Title: line("Money from " + shortName(t.Sender)), State: &word,
-		Lead: "Known since " + r.at(t.SeenAt).Text + " from its " + map[string]string{"gateway": "gateway", "reconcile": "rail"}[t.KnownBy] + ".", Amount: d.moneyOf(t.Network, t.Asset, t.Amount),
+		Lead: "Known since " + r.at(t.SeenAt).Text + " from its " + map[string]string{"gateway": "gateway", "reconcile": "rail", "person": "order's page, by two people"}[t.KnownBy] + ".", Amount: d.moneyOf(t.Network, t.Asset, t.Amount),
 		Facts: []views.Fact{
-			{Name: "Rail", Value: line(d.railName(t.Network))}, {Name: "Reference", Value: line(t.Tx)}, {Name: "Position in it", Value: line(whole(int64(t.Position)))},
-			{Name: "From", Value: line(t.Sender)}, {Name: "To", Value: line(t.Recipient)}, {Name: "Asset", Value: line(t.Asset)},
+			{Name: "Rail", Value: line(d.railName(t.Network))}, {Name: "Reference", Value: line(t.Tx)}, {Name: "From", Value: line(t.Sender)}, {Name: "To", Value: line(t.Recipient)}, {Name: "Asset", Value: line(t.Asset)},
 		},
+	}
+	if t.Position != rows.NoPlace {
+		s.Facts = append(s.Facts, views.Fact{Name: "Position in it", Value: line(whole(int64(t.Position)))})
 	}
 	for _, f := range [][2]string{{"Memo", t.Memo}, {"Authorization", t.Nonce}} {
 		if f[1] != "" {

@@ -84,6 +84,7 @@ func TestMetricsAreForPeopleWithARole(t *testing.T) {
 		`quittance_payments_open{asked="no",network="bank:main",state="unknown"} 2`,
 		`quittance_payments_open_oldest_seconds{asked="no",network="bank:main",state="unknown"}`,
 		`quittance_loop_last_timestamp_seconds{loop="payments"} 1.7000000005e+09`, `quittance_loop_last_timestamp_seconds{loop="refunds"} 0`,
+		`quittance_payments_alerts_open 0`, `quittance_payments_settled_not_paid 0`,
 		"go_goroutines",
 	} {
 		if !strings.Contains(body, want) {

@@ -48,7 +48,7 @@ func (e *Engine) AskDecision(ctx context.Context, in Deciding) (done bool, err e
 	case in.Tx != "" && evm(p.Network) && !hash32.MatchString(in.Tx):
 		return false, notNow("That is no transaction's hash: 0x and 64 hex digits.")
 	}
-	if why := p.Undecidable(in.Verdict, e.lag(p.Network)); why != "" {
+	if why := e.Undecidable(p, in.Verdict); why != "" {
 		return false, notNow(why)
 	}
 	if done, err = e.askFirst(ctx, p, in.Verdict, in.Tx); done || err != nil {
@@ -58,7 +58,7 @@ func (e *Engine) AskDecision(ctx context.Context, in Deciding) (done bool, err e
 		if waiting != nil {
 			return notNow("Somebody has decided it already; it waits to be let go.")
 		}
-		if why := p.Undecidable(in.Verdict, e.lag(p.Network)); why != "" {
+		if why := e.Undecidable(p, in.Verdict); why != "" {
 			return notNow(why)
 		}
 		if err := e.referenceIsFree(ctx, tx, p, in.Tx); err != nil {
@@ -111,7 +111,7 @@ func (e *Engine) LetGo(ctx context.Context, in Deciding) (done bool, err error) 
 		case p.Fence != d.Fence:
 			return notNow("Somebody took the payment over since. Drop the decision, and look again.")
 		}
-		if why := p.Undecidable(Verdict(d.Verdict), e.lag(p.Network)); why != "" {
+		if why := e.Undecidable(p, Verdict(d.Verdict)); why != "" {
 			return notNow(why)
 		}
 		if err := e.referenceIsFree(ctx, tx, p, d.Tx); err != nil {

@@ -46,6 +46,11 @@ func (p *Payment) Undecidable(v Verdict, lag time.Duration) string {
 	return ""
 }
 
+// Undecidable is [Payment.Undecidable] with what is known of the payment's rail.
+func (e *Engine) Undecidable(p *Payment, v Verdict) string {
+	return p.Undecidable(v, e.lag(p.Network))
+}
+
 // LandsUntil is when the last of what was signed or sent under a payment has ended and
 // would be seen; zero where nothing was.
 func (p *Payment) LandsUntil(lag time.Duration) (until time.Time) {
