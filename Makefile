@@ -47,9 +47,9 @@ bench: ## Measure begin and finish against the bare commit and the hand-written 
 	@script/setup
 	go run ./cmd/bench
 
-bench-desk: ## Measure the pages over a million effects, and two hundred watchers
+bench-desk: ## Measure the pages over a million effects and a million refunds, and two hundred watchers
 	@script/setup test
-	go test -run '^$$' -bench 'Desk|Watchers' -benchtime 100x -timeout 60m ./handlers/desk
+	go test -run '^$$' -bench 'Desk|Watchers|Money' -benchtime 100x -timeout 60m ./handlers/desk
 
 build: ## Build bin/quittance
 	go build -o bin/quittance ./cmd/quittance

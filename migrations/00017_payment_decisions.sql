@@ -109,3 +109,11 @@ CREATE INDEX payment_events_seen ON payment_events (payment, id) WHERE kind = 'a
 COMMENT ON COLUMN payment_events.alert IS 'A person should look: somebody used an id, a quote or an authorization that is not theirs, or what was said does not fit what moved.';
 -- Orders that are open, for what was settled and is not paid.
 CREATE INDEX orders_open ON orders (payment) WHERE state IN ('created','paying');
+
+-- Finance filters a million refunds by one thing at a time: also where nothing fits it, and
+-- of those that are closed.
+CREATE INDEX refunds_of_gateway ON refunds (gateway, opened_at, id);
+CREATE INDEX refunds_of_asset ON refunds (asset, opened_at, id);
+CREATE INDEX refunds_of_network ON refunds (network, opened_at, id);
+CREATE INDEX refunds_of_reason ON refunds (reason, opened_at, id);
+CREATE INDEX refunds_open_gateway ON refunds (gateway, opened_at, id) WHERE state NOT IN ('confirmed','written_off','void');

@@ -296,7 +296,9 @@ func TestMoneyPages(t *testing.T) {
 	t.Parallel()
 	w := newMoneyWorld(t)
 	m := w.month()
+	doubt := w.doubt()
 	pages := []struct{ name, path string }{
+		{"payments", "/payments"}, {"payments-filter", "/payments?view=any&filters=open"}, {"payment", "/orders/" + doubt.OrderID}, {"payment-confirm", "/orders/" + doubt.OrderID + "/confirm?do=not-taken"},
 		{"refunds", "/refunds"}, {"refunds-filter", "/refunds?state=any&filters=open&zone=Asia/Tokyo"}, {"recoveries", "/recoveries?state=any"}, {"recovery", "/recoveries/" + m["recovery"]},
 		{"money", "/money"}, {"order", "/orders/" + m["order"]}, {"transfer", "/transfers/" + m["unmatched"]}, {"transfer-confirm", "/transfers/" + m["unmatched"] + "/confirm?do=give-back"},
 		{"refund-confirm", "/refunds/" + m["owed"] + "/confirm?do=approve"}, {"recovery-confirm", "/recoveries/" + m["recovery"] + "/confirm?do=confirm"}, {"refunds-empty", "/refunds?payer=nobody"},

@@ -272,6 +272,14 @@ func (p *report) at(now time.Time) time.Time {
 	return p.asOf.Add(-time.Nanosecond)
 }
 
+// nowOnly refuses a day for a list that is not folded from the log: it would show what is now
+// under that day's name.
+func (p *report) nowOnly() {
+	if p.values.Get("as_of") != "" {
+		p.problem = "This list shows how things stand now. Only refunds are shown as of a day."
+	}
+}
+
 // bounds of the buckets at that moment.
 func (p *report) bounds(now time.Time) [4]time.Time { return ageBounds(p.at(now), p.zone) }
 

@@ -48,6 +48,9 @@ func (d *Desk) orderPage(r *request) error {
 			s.Facts = append(s.Facts, views.Fact{Name: "Open until", Value: line(r.at(p.Order.ExpiresAt.Time).Text)})
 		}
 	}
+	if p.State == string(payments.Unknown) { // what nobody knows comes first
+		state = paymentState(p.State)
+	}
 	s.State, s.Lead = &state, "Asked for "+r.at(at).Text+" by gateway "+cutText(p.Gateway, nameShown)+"."
 	s.Facts = append([]views.Fact{
 		{Name: "Order", Value: line(p.OrderID)}, {Name: "Payment id", Value: line(p.PaymentID)}, {Name: "Payment", Value: line(paymentText(p.State))},

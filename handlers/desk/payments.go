@@ -19,6 +19,7 @@ var paymentViews = [][2]string{
 // payments lists payments: those that a person should look at first.
 func (d *Desk) payments(r *request) error {
 	p := d.report(r, "view", "rail", "gateway", "payer", "name")
+	p.nowOnly()
 	v := p.values
 	f := rows.Filter{View: v.Get("view"), Network: v.Get("rail"), Gateway: v.Get("gateway"), Payer: v.Get("payer"), Name: v.Get("name"), From: p.from, To: p.to, Limit: pageRows + 1}
 	page, err := d.page(r, "Payments", "/payments")

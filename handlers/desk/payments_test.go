@@ -174,7 +174,7 @@ func TestTheListOfPayments(t *testing.T) {
 	}
 	for path, want := range map[string]int{
 		"/payments?gateway=other": 200, "/payments?view=nonsense": 422, "/payments?age=nonsense": 422, "/payments?payer=nobody&view=any": 200, "/payments?view=in_flight": 200,
-		"/payments?from=" + time.Now().AddDate(0, 0, 2).Format(time.DateOnly): 200, "/payments?view=unpaid": 200,
+		"/payments?from=" + time.Now().AddDate(0, 0, 2).Format(time.DateOnly): 200, "/payments?view=unpaid": 200, "/payments?as_of=2026-01-31": 422, "/recoveries?as_of=2026-01-31": 422,
 	} {
 		if a := v.get(path); a.status != want || strings.Contains(a.body, `href="/orders/`) {
 			t.Errorf("%s: %d, and lists %d", path, a.status, strings.Count(a.body, `href="/orders/`))

@@ -33,6 +33,7 @@ func recoveryMoney(v *store.Recovery, x money.Atomic) *views.Money {
 
 func (d *Desk) recoveries(r *request) error {
 	p := d.report(r, "state", "currency", "mine")
+	p.nowOnly()
 	page, err := d.page(r, "Recoveries", "/recoveries")
 	if err != nil {
 		return err
