@@ -156,19 +156,18 @@ func (d *Desk) orderDo(r *request) error {
 	}
 	in := payments.Deciding{By: r.by(), Order: r.Param("id"), Tx: r.form.Text("tx"), Note: r.form.Text("note"), Version: r.form.Whole("version")}
 	shown, err := act.run(d, r, in)
-	refusal, refused := errors.AsType[*payments.Refusal](err)
-	switch {
-	case err == nil && shown:
-		return web.Redirect(r.Context, "/orders/"+url.PathEscape(in.Order)+"?done=shown")
-	case err == nil:
-		return web.Redirect(r.Context, "/orders/"+url.PathEscape(in.Order)+"?done=recorded")
-	case !refused:
-		return err
-	case refusal.Code == payments.CodeNotFound:
-		return echo.ErrNotFound
+	said := "recorded"
+	if shown {
+		said = "shown"
 	}
-	d.audit(r, string(refusal.Code))
-	return d.showOrderAct(r, http.StatusConflict, r.form.Text, refusal.Detail)
+	return d.acted(r, "/orders/"+url.PathEscape(in.Order), said, paymentDeclined(err), err, d.showOrderAct)
+}
+
+func paymentDeclined(err error) (no declined) {
+	if refusal, ok := errors.AsType[*payments.Refusal](err); ok {
+		no = declined{string(refusal.Code), refusal.Detail, refusal.Code == payments.CodeNotFound}
+	}
+	return no
 }
 
 func (d *Desk) backToOrder(r *request) error {

@@ -1,7 +1,6 @@
 package desk
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 
@@ -132,17 +131,7 @@ func (d *Desk) transferDo(r *request) error {
 	default:
 		return echo.ErrNotFound
 	}
-	refusal, refused := errors.AsType[*payments.Refusal](err)
-	switch {
-	case err == nil:
-		return web.Redirect(r.Context, "/transfers/"+url.PathEscape(in.Transfer)+"?done=recorded")
-	case !refused:
-		return err
-	case refusal.Code == payments.CodeNotFound:
-		return echo.ErrNotFound
-	}
-	d.audit(r, string(refusal.Code))
-	return d.showTransferAct(r, http.StatusConflict, r.form.Text, refusal.Detail)
+	return d.acted(r, "/transfers/"+url.PathEscape(in.Transfer), "recorded", paymentDeclined(err), err, d.showTransferAct)
 }
 
 func (d *Desk) backToTransfer(r *request) error {

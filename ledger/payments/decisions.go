@@ -2,7 +2,6 @@ package payments
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,16 +33,8 @@ const decisionColumns = `d.id, d.payment, d.verdict, COALESCE(d.tx, '') AS tx, d
 // WaitingDecision reads the decision of a payment that somebody else has to let go; nil
 // where there is none.
 func WaitingDecision(ctx context.Context, r ledger.Reader, payment int64) (*Decision, error) {
-	var d Decision
-	err := r.Get(ctx, &d, `SELECT `+decisionColumns+` FROM payment_decisions d JOIN people m ON m.id = d.made_by LEFT JOIN people e ON e.id = d.ended_by
+	return row[Decision](ctx, r, "a decision", `SELECT `+decisionColumns+` FROM payment_decisions d JOIN people m ON m.id = d.made_by LEFT JOIN people e ON e.id = d.ended_by
 		WHERE d.payment = $1 AND d.state = 'waiting'`, payment)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("couldn't read a decision: %w", err)
-	}
-	return &d, nil
 }
 
 // AddDecision asks for one. The error violates one of the payment_decisions_… constraints

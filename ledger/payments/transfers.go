@@ -2,7 +2,6 @@ package payments
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -98,15 +97,7 @@ func LockTransfer(ctx context.Context, tx *ledger.Tx, id string) (*Transfer, err
 }
 
 func transfer(ctx context.Context, r ledger.Reader, query string, args ...any) (*Transfer, error) {
-	var t Transfer
-	err := r.Get(ctx, &t, query, args...)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("couldn't read a transfer: %w", err)
-	}
-	return &t, nil
+	return row[Transfer](ctx, r, "a transfer", query, args...)
 }
 
 // TransfersOf are the transfers of an order, first to last.
