@@ -345,6 +345,36 @@ func TestTotalsOfManyComeAfterTheRows(t *testing.T) {
 	}
 }
 
+// The export of recoveries has a control total a currency, the filter, and the position of
+// its log; text that a spreadsheet would run is made harmless.
+func TestTheExportOfRecoveries(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	for i, x := range []struct{ who, amount, currency string }{{"=HYPERLINK(1)", "1250", "USD"}, {"Birch", "50", "USD"}, {"Oak", "6400", "JPY"}} {
+		decimals := map[string]int{"USD": 2, "JPY": 0}[x.currency]
+		w.exec(`INSERT INTO recoveries (id, origin, effect_id, currency, decimals, amount, counterparty, state, opened_at, changed_at)
+			SELECT gen_random_uuid(), 'double', $1::uuid, $2, $3, $4, $5, 'confirmed', now(), now()`, w.interrupted(fmt.Sprint("run-", i), "send_payment", `{"amount":"1"}`), x.currency, decimals, x.amount, x.who)
+	}
+	w.exec(`INSERT INTO recoveries (id, origin, effect_id, counterparty, state, opened_at, changed_at)
+		SELECT gen_random_uuid(), 'double', $1::uuid, 'nobody said how much', 'suspected', now(), now()`, w.interrupted("run-9", "send_payment", `{"amount":"1"}`))
+	rows := records(t, w.signedIn("vera").get("/recoveries.csv?zone=Asia%2FTokyo"))
+	totals := map[string]string{}
+	for _, r := range rows {
+		switch r["record"] {
+		case "recovery":
+			if strings.HasPrefix(r["counterparty"], "=") || !strings.HasSuffix(r["opened_at"], "+09:00") {
+				t.Errorf("%v", r)
+			}
+		case "total":
+			totals[r["code"]] = r["amount"] + " in " + r["rows"]
+		}
+	}
+	last := rows[len(rows)-1]
+	if len(rows) != 7 || totals["USD"] != "13.00 in 2" || totals["JPY"] != "6400 in 1" || last["record"] != "export" || last["rows"] != "4" || !strings.Contains(last["filter"], "Tokyo") {
+		t.Errorf("%v", rows)
+	}
+}
+
 func TestTotalsAreNeverAddedAcrossAssets(t *testing.T) {
 	t.Parallel()
 	w := newMoneyWorld(t)

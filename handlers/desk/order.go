@@ -48,7 +48,8 @@ func (d *Desk) orderPage(r *request) error {
 			s.Facts = append(s.Facts, views.Fact{Name: "Open until", Value: line(r.at(p.Order.ExpiresAt.Time).Text)})
 		}
 	}
-	if p.State == string(payments.Unknown) { // what nobody knows comes first
+	unknown := p.State == string(payments.Unknown) && (p.Order == nil || p.Order.State != "paid")
+	if unknown { // what nobody knows comes first
 		state = paymentState(p.State)
 	}
 	s.State, s.Lead = &state, "Asked for "+r.at(at).Text+" by gateway "+cutText(p.Gateway, nameShown)+"."
@@ -92,14 +93,14 @@ func (d *Desk) orderPage(r *request) error {
 		return err
 	}
 	s.History = d.moneyHistory(r, events)
-	if err := d.whatWaits(r, &s, p); err != nil {
+	if err := d.whatWaits(r, &s, p, unknown); err != nil {
 		return err
 	}
 	return web.Render(r.Context, http.StatusOK, views.MoneySheetPage(s))
 }
 
 // whatWaits says what the payment waits for, and offers what this person may do about it.
-func (d *Desk) whatWaits(r *request, s *views.MoneySheet, p *payments.Payment) error {
+func (d *Desk) whatWaits(r *request, s *views.MoneySheet, p *payments.Payment, unknown bool) error {
 	list, err := rows.Page(r.ctx(), d.db, rows.Filter{View: "any", Gateway: p.Gateway, Name: p.PaymentID, Limit: 100})
 	if err != nil {
 		return err
@@ -123,7 +124,7 @@ func (d *Desk) whatWaits(r *request, s *views.MoneySheet, p *payments.Payment) e
 		switch {
 		case waiting != nil:
 			s.Blocked = decisionText(r, waiting)
-		case p.State == string(payments.Unknown):
+		case unknown:
 			if why := d.pay.Undecidable(p, payments.VerdictNotTaken); why != "" {
 				s.Blocked += " That nothing was taken cannot be decided: " + why
 			}

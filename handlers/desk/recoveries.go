@@ -31,14 +31,11 @@ func recoveryMoney(v *store.Recovery, x money.Atomic) *views.Money {
 	return amount(&m)
 }
 
-func (d *Desk) recoveries(r *request) error {
-	p := d.report(r, "state", "currency", "mine")
+// recoveryQuery is the filter of the list of recoveries, as its address carries it.
+func (d *Desk) recoveryQuery(r *request) (p report, f store.Filter) {
+	p = d.report(r, "state", "currency", "mine")
 	p.nowOnly()
-	page, err := d.page(r, "Recoveries", "/recoveries")
-	if err != nil {
-		return err
-	}
-	f := store.Filter{State: p.values.Get("state"), Currency: p.values.Get("currency"), From: p.from, To: p.to}
+	f = store.Filter{State: p.values.Get("state"), Currency: p.values.Get("currency"), From: p.from, To: p.to}
 	switch f.State {
 	case "":
 		f.State = "open"
@@ -48,10 +45,20 @@ func (d *Desk) recoveries(r *request) error {
 	if p.values.Get("mine") != "" {
 		f.Owner = r.session.Person.ID
 	}
+	return p, f
+}
+
+func (d *Desk) recoveries(r *request) error {
+	p, f := d.recoveryQuery(r)
+	page, err := d.page(r, "Recoveries", "/recoveries")
+	if err != nil {
+		return err
+	}
 	v := views.MoneyList{
 		Page: page, Title: "Recoveries", Lead: "Money that left twice and that others hold. None of it is part of what is owed back.", Note: p.note(r), Filter: p.form("/recoveries"),
 		Empty: &views.Empty{Title: "Nothing is to be claimed back", Text: "No recovery fits this filter. " + page.Loops + "."},
 	}
+	v.Downloads = []views.Link{{Text: "CSV of these rows", URL: p.with("/recoveries.csv")}}
 	v.Filter.Inputs = append(v.Filter.Inputs, views.Input{Label: "Currency", Name: "currency", Value: f.Currency, Type: "text"})
 	if s := p.values.Get("state"); s != "" {
 		v.Filter.Hidden = append(v.Filter.Hidden, views.Option{Value: "state", Label: s})

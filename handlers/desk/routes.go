@@ -68,6 +68,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/refunds/:id/confirm", who: finance, handle: (*Desk).refundConfirm},
 	{method: http.MethodPost, path: "/refunds/:id/act", who: finance, handle: (*Desk).refundDo, action: "refund.act", used: (*Desk).backToRefund},
 	{method: http.MethodGet, path: "/recoveries", who: reader, handle: (*Desk).recoveries},
+	{method: http.MethodGet, path: "/recoveries.csv", who: reader, handle: (*Desk).recoveriesCSV, stream: true},
 	{method: http.MethodGet, path: "/recoveries/:id", who: reader, handle: (*Desk).recoveryPage},
 	{method: http.MethodGet, path: "/recoveries/:id/confirm", who: finance, handle: (*Desk).recoveryConfirm},
 	{method: http.MethodPost, path: "/recoveries/:id/act", who: finance, handle: (*Desk).recoveryDo, action: "recovery.act", used: (*Desk).backToRecovery},

@@ -18,6 +18,8 @@ func (e *Engine) Blocks(x *payments.Item) string {
 		return "Its gateway is at work"
 	case (x.WorkState == "in_flight" || x.WorkState == "interrupted" || x.WorkState == "held") && (x.State == string(InFlight) || x.State == string(Unknown)):
 		return "What it pays for is open: the queue decides"
+	case x.OrderState == "paid" && (x.State == string(InFlight) || x.State == string(Unknown)):
+		return "Its order is paid: it goes on by itself, or when its payer asks"
 	case x.State == string(InFlight):
 		return "Its gateway left it: it goes on when its payer asks"
 	case x.State != string(Unknown):
