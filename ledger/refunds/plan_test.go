@@ -51,6 +51,8 @@ func TestPagesReadWhatTheyShow(t *testing.T) {
 		"open": {State: "open"}, "owed": {State: "owed"}, "all": {}, "refunded": {State: "confirmed"}, "asset": {State: "open", Network: "bank:main", Asset: "asset-1"},
 		"payer": {State: "open", Payer: "payer-77"}, "payer, all": {Payer: "payer-77"}, "2-7 days": {State: "open", From: day(7), To: day(1)}, "61+": {State: "open", To: day(60)},
 		"gateway": {State: "open", Gateway: "gateway-3"}, "days": {From: day(40), To: day(30)},
+		"no such gateway": {State: "open", Gateway: "nobodys"}, "no such gateway, all": {Gateway: "nobodys"}, "no such rail": {State: "open", Network: "nobodys"}, "no such rail, all": {Network: "nobodys"},
+		"no such asset": {State: "open", Asset: "nobodys"}, "no such asset, all": {Asset: "nobodys"}, "no such reason": {State: "open", Reason: "none"}, "no such reason, all": {Reason: "none"},
 	} {
 		c := &counted{DB: db, t: t}
 		f.Limit = 51
