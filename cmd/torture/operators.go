@@ -186,7 +186,8 @@ func (o *operators) decide(ctx context.Context, x client.EffectView, d client.De
 		stale.Version--
 		stale.DecisionID += "-stale"
 		o.count("for an old version")
-		if _, err := o.w.people[1].Decide(ctx, x.EffectID, stale); err == nil {
+		// "concurring" is no decision: somebody had said the same meanwhile.
+		if a, err := o.w.people[1].Decide(ctx, x.EffectID, stale); err == nil && a.Status == "decided" {
 			o.w.trouble("a decision for version %d of %s was taken at version %d", stale.Version, x.EffectID, x.Version)
 		}
 	}

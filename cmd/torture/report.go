@@ -24,7 +24,6 @@ type report struct {
 
 	Doubles    int `json:"doubles"`          // where none may be
 	Detected   int `json:"doubles_detected"` // at the bank that enforces nothing
-	Denied     int `json:"doubles_denied"`   // the first of them denied by its name by a person
 	Undetected int `json:"doubles_undetected"`
 	Lost       int `json:"lost"`
 	Stuck      int `json:"stuck"`
@@ -47,7 +46,6 @@ func (r *report) add(p plan, f found, acts map[string]int) {
 	r.Runs += len(p.Runs)
 	r.Payments += f.Payments
 	r.Detected += f.Doubles
-	r.Denied += f.Denied
 	r.Waiting += f.Waiting
 	for what, n := range acts {
 		r.People[what] += n
@@ -75,8 +73,8 @@ func (r *report) text(out io.Writer) {
 		fmt.Fprintf(out, "with the guard %q switched off\n", r.Broken)
 	}
 	fmt.Fprintf(out, "kills %d, stops %d, cuts %d\n", r.Kills, r.Stops, r.Cuts)
-	fmt.Fprintf(out, "doubles %d, detected at the bank that enforces nothing %d, made by a person who denied the first by its name %d, undetected %d, lost %d, stuck %d, other %d; runs that wait for somebody %d\n",
-		r.Doubles, r.Detected, r.Denied, r.Undetected, r.Lost, r.Stuck, r.Other, r.Waiting)
+	fmt.Fprintf(out, "doubles %d, detected at the bank that enforces nothing %d, undetected %d, lost %d, stuck %d, other %d; runs that wait for somebody %d\n",
+		r.Doubles, r.Detected, r.Undetected, r.Lost, r.Stuck, r.Other, r.Waiting)
 	var acts []string
 	for _, what := range slices.Sorted(maps.Keys(r.People)) {
 		acts = append(acts, fmt.Sprintf("%s %d", what, r.People[what]))

@@ -116,9 +116,6 @@ func (w *world) facts(ctx context.Context, p plan, people *operators) (f facts, 
 	if f.Record, err = again(ctx, func() ([]proof.Run, error) { return proof.Runs(ctx, w.db, names) }); err != nil {
 		return f, err
 	}
-	if f.Denied, err = again(ctx, func() (map[string]bool, error) { return proof.Denied(ctx, w.db, names) }); err != nil {
-		return f, err
-	}
 	book, err := w.booked(p.Kind)
 	if err != nil {
 		return f, err

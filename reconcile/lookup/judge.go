@@ -33,11 +33,11 @@ type Terms struct {
 func Judge(q Question, t Terms, s Seen, earlier []Read) Answer {
 	var a Answer
 	var live, dead, possible []Hit
-	for _, h := range distinct(s.Hits) {
-		owner, foreign := q.Owned[h.Name()]
-		a.Hits = append(a.Hits, Judged{h, foreign, owner})
+	a.Hits = q.whose(distinct(s.Hits))
+	for _, j := range a.Hits {
+		h := j.Hit
 		switch {
-		case foreign:
+		case j.Foreign:
 		case h.Possible:
 			possible = append(possible, h)
 		case h.Never:
