@@ -28,9 +28,6 @@ import (
 	"quittance/internal/typescript"
 )
 
-// breaks are the guards that can be switched off, and the rounds in which that shows.
-var breaks = []string{"fence", "lease", "intent_first", "overlap", "lands_within", "reference", "release_recheck"}
-
 // options are what a torture is told.
 type options struct {
 	seed   uint64
@@ -80,7 +77,7 @@ func parse(args []string) (o options, err error) {
 	only := f.String("kind", "", "only rounds of this kind: keeps, ignores or lands")
 	agents := f.String("agents", "go,python,typescript", "the agents' languages")
 	f.BoolVar(&o.size.storms, "storms", true, "servers, banks, database and links have their share, not the agents alone")
-	f.StringVar(&o.broken, "break", "", "switch off one guard, to see that it is noticed: "+strings.Join(breaks, ", "))
+	f.StringVar(&o.broken, "break", "", "switch off one guard, to see that it is noticed: "+strings.Join(guardNames(), ", ")+"; ends as soon as that is noticed")
 	f.StringVar(&o.report, "report", "", "write the report to this file as JSON, too")
 	f.StringVar(&o.keep, "dir", "", "work in this folder, and leave it")
 	f.BoolVar(&o.plans, "plan", false, "print the plan of each round instead of playing it; needs -rounds")
@@ -91,13 +88,18 @@ func parse(args []string) (o options, err error) {
 	if o.only = kind(*only); o.only != "" {
 		o.size.kinds = []kind{o.only}
 	}
+	if o.broken != "" {
+		b, known := brokenOf(o.broken)
+		if !known {
+			return o, fmt.Errorf("there is no guard %q", o.broken)
+		}
+		o.size.story, o.size.kinds = o.broken, []kind{b.kind}
+	}
 	switch {
 	case f.NArg() > 0:
 		return o, fmt.Errorf("%q is not understood", f.Arg(0))
 	case o.only != "" && !slices.Contains(kinds, o.only):
 		return o, fmt.Errorf("there is no kind %q", o.only)
-	case o.broken != "" && !slices.Contains(breaks, o.broken):
-		return o, fmt.Errorf("there is no guard %q", o.broken)
 	case o.plans && o.rounds == 0:
 		return o, errors.New("-plan needs -rounds")
 	}
@@ -144,8 +146,9 @@ func torture(ctx context.Context, o options, out io.Writer) (r *report, err erro
 		r.Kills, r.Stops, r.Cuts, r.Took = w.kills.Load(), w.stops.Load(), w.cuts.Load(), time.Since(began)
 		fmt.Fprintf(out, "%7v round %d (%s): %d kills so far, %d payments, %d doubles detected, %d findings\n",
 			time.Since(began).Round(time.Second), n, p.Kind, r.Kills, f.Payments, f.Doubles, len(f.Findings))
-		if o.broken != "" && len(f.Findings) > 0 {
-			break // it is noticed
+		if b, _ := brokenOf(o.broken); r.has(b.want) {
+			r.Noticed = true
+			break
 		}
 	}
 	if o.report == "" {

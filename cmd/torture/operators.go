@@ -140,7 +140,7 @@ func (o *operators) judge(ctx context.Context, row client.QueueItem) error {
 		if !o.overlap(x, &d) {
 			return nil // the other is not decided
 		}
-	case manner < 6 && o.p.Kind != lands && x.State == "interrupted":
+	case manner < o.p.Wrong && o.p.Kind != lands && x.State == "interrupted":
 		return o.against(ctx, x, invoice, book, d)
 	default:
 		if o.p.Kind == lands && len(found) == 0 && manner%4 == 0 && x.Moment != nil {

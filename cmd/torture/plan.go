@@ -32,6 +32,8 @@ type plan struct {
 	Kind   kind    `json:"kind"`
 	Runs   []runs  `json:"runs"`
 	Storms []storm `json:"storms"`
+	Late   float64 `json:"late"`    // the share of what is sent to a bank that the network holds back
+	Wrong  uint64  `json:"against"` // of 20 decisions, those against what the bank's book has; none of the kind lands
 }
 
 // runs is one run of an agent and the fates of its processes, in their order. The
@@ -50,7 +52,7 @@ type fate struct {
 	At     payer.Point   `json:"at,omitempty"`     // "": after a time
 	Turn   int           `json:"turn"`             // the invoice
 	After  time.Duration `json:"after"`            // from the point, or from when the run is open
-	For    time.Duration `json:"for,omitempty"`    // of a stop or a stand
+	For    time.Duration `json:"for,omitempty"`    // of a stop or a stand; 0: a stop until the next process has met its own fate, or stands
 	Killed time.Duration `json:"killed,omitempty"` // a stand ends with a kill, so long after it
 	Deaf   bool          `json:"deaf,omitempty"`   // its tool does not heed its deadline
 }
@@ -69,6 +71,7 @@ type size struct {
 	agents []string // which languages there are
 	storms bool
 	kinds  []kind
+	story  string // the guard that is off: everything in a round depends on it
 }
 
 const (
@@ -81,7 +84,10 @@ const (
 // planOf makes a round's plan.
 func planOf(seed uint64, round int, z size) plan {
 	r := rand.New(rand.NewPCG(seed, uint64(round)))
-	p := plan{Seed: seed, Round: round, Kind: z.kinds[round%len(z.kinds)]}
+	p := plan{Seed: seed, Round: round, Kind: z.kinds[round%len(z.kinds)], Late: 0.6, Wrong: 6}
+	if z.story != "" {
+		return storyOf(r, p, z)
+	}
 	for i := range z.runs {
 		run := runs{Name: fmt.Sprintf("s%d-r%d-%d", seed, round, i), Agent: agentOf(r, z.agents), Server: r.IntN(2)}
 		for n := range 1 + r.IntN(3) {
@@ -109,7 +115,7 @@ func planOf(seed uint64, round int, z size) plan {
 
 // agentOf prefers the agent that starts fastest: it dies most.
 func agentOf(r *rand.Rand, agents []string) string {
-	if n := r.IntN(8); n < len(agents) {
+	if n := r.IntN(16); n < len(agents) {
 		return agents[n]
 	}
 	return agents[0]

@@ -13,7 +13,8 @@ import (
 type report struct {
 	Command  string        `json:"command"`
 	Seed     uint64        `json:"seed"`
-	Broken   string        `json:"broken,omitempty"` // the guard that was switched off
+	Broken   string        `json:"broken,omitempty"`  // the guard that was switched off
+	Noticed  bool          `json:"noticed,omitempty"` // by what it is there for
 	Took     time.Duration `json:"took_ns"`
 	Rounds   int           `json:"rounds"`
 	Runs     int           `json:"runs"`
@@ -67,10 +68,15 @@ func (r *report) add(p plan, f found, acts map[string]int) {
 	}
 }
 
+// has tells whether something was found that goes by one of these words.
+func (r *report) has(what []string) bool {
+	return slices.ContainsFunc(r.Findings, func(f roundFinding) bool { return slices.Contains(what, f.What) })
+}
+
 func (r *report) text(out io.Writer) {
 	fmt.Fprintf(out, "%s\nseed %d, %d rounds, %d runs, %d payments in %v\n", r.Command, r.Seed, r.Rounds, r.Runs, r.Payments, r.Took.Round(time.Second))
 	if r.Broken != "" {
-		fmt.Fprintf(out, "with the guard %q switched off\n", r.Broken)
+		fmt.Fprintf(out, "with the guard %q switched off; noticed: %v\n", r.Broken, r.Noticed)
 	}
 	fmt.Fprintf(out, "kills %d, stops %d, cuts %d\n", r.Kills, r.Stops, r.Cuts)
 	fmt.Fprintf(out, "doubles %d, detected at the bank that enforces nothing %d, undetected %d, lost %d, stuck %d, other %d; runs that wait for somebody %d\n",

@@ -18,7 +18,7 @@ func (w *world) play(ctx context.Context, p plan) (found, *operators, error) {
 	}
 	// What the third kind's network holds back still lands in time: sent by the deadline,
 	// it is there well before lands_within is over.
-	w.pay[bankOf[p.Kind]].slow(delay{share: 0.6, most: delayed}, draw(p.Seed, 1<<62, "delay", p.Round))
+	w.pay[bankOf[p.Kind]].slow(delay{share: p.Late, most: delayed}, draw(p.Seed, 1<<62, "delay", p.Round))
 
 	people := newOperators(w, p)
 	at, end := context.WithCancel(ctx)
@@ -29,7 +29,7 @@ func (w *world) play(ctx context.Context, p plan) (found, *operators, error) {
 	var working sync.WaitGroup
 	var failed sync.Map
 	for i, r := range p.Runs {
-		lanes[i] = &lane{w: w, p: p, r: r}
+		lanes[i] = &lane{w: w, p: p, r: r, let: func() {}}
 		working.Go(func() {
 			if _, err := lanes[i].run(ctx); err != nil {
 				failed.Store(r.Name, err)
