@@ -13,7 +13,7 @@ func TestEachBrokenGuardIsNoticed(t *testing.T) {
 			noticed(t, b.guard)
 		})
 		t.Run(b.guard+" is on", func(t *testing.T) {
-			o := options{seed: 1, kills: 1 << 40, rounds: 1, size: size{runs: 6, agents: []string{"go"}, kinds: []kind{b.kind}, story: b.guard}}
+			o := options{seed: 1, kills: 1 << 40, rounds: 1, size: size{runs: 6, fates: 1, agents: []string{"go"}, kinds: []kind{b.kind}, story: b.guard}}
 			r, err := torture(t.Context(), o, t.Output())
 			if err != nil {
 				t.Fatal(err)

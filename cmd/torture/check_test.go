@@ -80,7 +80,7 @@ func TestTheCheckerFindsEachWrong(t *testing.T) {
 // A seed makes the same plan again, and another seed another one.
 func TestASeedMakesAPlanAgain(t *testing.T) {
 	t.Parallel()
-	z := size{runs: 12, agents: []string{"go", "python"}, storms: true, kinds: kinds}
+	z := size{runs: 12, fates: 8, agents: []string{"go", "python"}, storms: true, kinds: kinds}
 	for n := range 6 {
 		if a, b, c := asJSON(planOf(7, n, z)), asJSON(planOf(7, n, z)), asJSON(planOf(8, n, z)); a != b || a == c {
 			t.Errorf("round %d of one seed is planned as\n%s\nand\n%s", n, a, b)

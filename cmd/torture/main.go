@@ -74,6 +74,7 @@ func parse(args []string) (o options, err error) {
 	f.Int64Var(&o.kills, "kills", 1000, "how many processes are killed, at least")
 	f.IntVar(&o.rounds, "rounds", 0, "how many rounds are played, at most; 0 without limit")
 	f.IntVar(&o.size.runs, "runs", 24, "agents' runs side by side in a round")
+	f.IntVar(&o.size.fates, "fates", 8, "what befalls the processes of a run, one after the other, at most")
 	only := f.String("kind", "", "only rounds of this kind: keeps, ignores or lands")
 	agents := f.String("agents", "go,python,typescript", "the agents' languages")
 	f.BoolVar(&o.size.storms, "storms", true, "servers, banks, database and links have their share, not the agents alone")
@@ -98,6 +99,8 @@ func parse(args []string) (o options, err error) {
 	switch {
 	case f.NArg() > 0:
 		return o, fmt.Errorf("%q is not understood", f.Arg(0))
+	case o.size.runs < 1 || o.size.fates < 1:
+		return o, errors.New("-runs and -fates are at least 1")
 	case o.only != "" && !slices.Contains(kinds, o.only):
 		return o, fmt.Errorf("there is no kind %q", o.only)
 	case o.plans && o.rounds == 0:
@@ -166,7 +169,7 @@ func torture(ctx context.Context, o options, out io.Writer) (r *report, err erro
 
 // command is how to do the same again.
 func command(o options) string {
-	c := fmt.Sprintf("go run ./cmd/torture -seed %d -kills %d -runs %d -agents %s", o.seed, o.kills, o.size.runs, strings.Join(o.size.agents, ","))
+	c := fmt.Sprintf("go run ./cmd/torture -seed %d -kills %d -runs %d -fates %d -agents %s", o.seed, o.kills, o.size.runs, o.size.fates, strings.Join(o.size.agents, ","))
 	if o.rounds > 0 {
 		c += fmt.Sprintf(" -rounds %d", o.rounds)
 	}

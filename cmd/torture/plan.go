@@ -68,6 +68,7 @@ type storm struct {
 // size is how much of everything there is.
 type size struct {
 	runs   int
+	fates  int      // of a run, at most, where nothing is drawn for a guard
 	agents []string // which languages there are
 	storms bool
 	kinds  []kind
@@ -93,7 +94,7 @@ func planOf(seed uint64, round int, z size) plan {
 		for n := range 1 + r.IntN(3) {
 			run.Invoices = append(run.Invoices, fmt.Sprintf("%s-i%d", run.Name, n))
 		}
-		run.Fates = fatesOf(r, p.Kind, run)
+		run.Fates = fatesOf(r, p.Kind, run, z.fates)
 		p.Runs = append(p.Runs, run)
 		// Somebody "just runs the failed ones again": another run, the same invoices.
 		if r.IntN(8) == 0 {
@@ -123,11 +124,11 @@ func agentOf(r *rand.Rand, agents []string) string {
 
 // fatesOf are those of one run: what is drawn, or, now and then, one of the stories in
 // which everything depends on one guard.
-func fatesOf(r *rand.Rand, k kind, run runs) (list []fate) {
+func fatesOf(r *rand.Rand, k kind, run runs, most int) (list []fate) {
 	n := r.IntN(12)
 	switch {
 	case run.Agent != "go" || n > 2 && k != lands || n > 5:
-		for range 2 + r.IntN(6) {
+		for range 1 + r.IntN(most) {
 			list = append(list, fateOf(r, k, run))
 		}
 	case k == lands:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -11,6 +12,11 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(payer.Variable); text != "" {
 		os.Exit(payer.Main(text))
 	}
+	flag.Parse()
+	// They wait far more than they compute.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 
@@ -20,7 +26,7 @@ func TestAShortTorture(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
-			o := options{seed: 1, kills: 1 << 40, rounds: 1, size: size{runs: 8, agents: []string{"go", "python", "typescript"}, storms: true, kinds: []kind{k}}}
+			o := options{seed: 1, kills: 1 << 40, rounds: 1, size: size{runs: 6, fates: 3, agents: []string{"go", "python", "typescript"}, storms: true, kinds: []kind{k}}}
 			r, err := torture(t.Context(), o, t.Output())
 			if err != nil {
 				t.Fatal(err)
@@ -48,7 +54,7 @@ func TestABrokenGuardIsNoticed(t *testing.T) {
 func noticed(t *testing.T, guard string) {
 	t.Helper()
 	b, _ := brokenOf(guard)
-	o := options{seed: 1, kills: 1 << 40, rounds: 3, broken: guard, size: size{runs: 6, agents: []string{"go"}, kinds: []kind{b.kind}, story: guard}}
+	o := options{seed: 1, kills: 1 << 40, rounds: 3, broken: guard, size: size{runs: 6, fates: 1, agents: []string{"go"}, kinds: []kind{b.kind}, story: guard}}
 	r, err := torture(t.Context(), o, t.Output())
 	if err != nil {
 		t.Fatal(err)
