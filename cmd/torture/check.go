@@ -46,6 +46,8 @@ type finding struct {
 	Text string `json:"text"`
 }
 
+func (f finding) String() string { return strings.ToUpper(f.What) + ": " + f.Text }
+
 // found is a round's result.
 type found struct {
 	Findings []finding `json:"findings,omitempty"`

@@ -172,7 +172,10 @@ func (l *lane) ended(ctx context.Context, code int, wait time.Duration) bool {
 // start starts one more process of the run.
 func (l *lane) start(f *fate) (p *process, err error) {
 	l.n++
-	process := l.n
+	process, lease := l.n, calmLease
+	if f != nil {
+		lease = shortLease
+	}
 	bank := "http://" + l.w.pay[bankOf[l.p.Kind]].address()
 	server := "http://" + l.w.servers[(l.r.Server+l.n)%2].link.address()
 	spool := l.w.path("spool-" + l.r.Name)
@@ -180,14 +183,14 @@ func (l *lane) start(f *fate) (p *process, err error) {
 	if l.r.Agent == "go" {
 		j := payer.Job{
 			Server: server, Token: l.w.agentToken, Bank: bank, Spool: spool,
-			Run: l.r.Name, Tool: tools[l.p.Kind], Invoices: l.r.Invoices, Lease: shortLease, Held: 30,
+			Run: l.r.Name, Tool: tools[l.p.Kind], Invoices: l.r.Invoices, Lease: lease, Held: 30, WrongBy: l.w.wrongBy(name, 0),
 		}
 		if f != nil && f.At != "" {
 			j.Park, j.Turn, j.Deaf = []payer.Point{f.At}, f.Turn, f.Deaf
 		}
-		p, err = l.w.guard.start(name, append(environ(), payer.Variable+"="+asJSON(j), guards.Variable+"="+l.w.broken), func(line string) { l.hear(process, line) }, l.w.payer)
+		p, err = l.w.guard.start(name, append(environ(), payer.Variable+"="+asJSON(j), guards.Variable+"="+l.w.broken, l.w.clock(name, 0)), func(line string) { l.hear(process, line) }, l.w.payer)
 	} else {
-		p, err = l.example(name, server, bank, spool)
+		p, err = l.example(name, server, bank, spool, lease)
 	}
 	l.last = p
 	return p, err
@@ -205,7 +208,7 @@ func (l *lane) hear(process int, line string) {
 }
 
 // example starts an agent as its users write them.
-func (l *lane) example(name, server, bank, spool string) (*process, error) {
+func (l *lane) example(name, server, bank, spool string, lease int) (*process, error) {
 	file := l.w.path(strings.ReplaceAll(l.r.Name, "/", "-") + ".json")
 	var invoices []map[string]any
 	for _, invoice := range l.r.Invoices {
@@ -219,8 +222,11 @@ func (l *lane) example(name, server, bank, spool string) (*process, error) {
 		command = []string{"node", l.w.node}
 	}
 	args := append(command[1:], "--run", l.r.Name, "--bank", bank, "--tool", tools[l.p.Kind],
-		"--spool", spool, "--lease", fmt.Sprint(shortLease), file)
+		"--spool", spool, "--lease", fmt.Sprint(lease), file)
 	env := append(environ(), "QUITTANCE_URL="+server, "QUITTANCE_TOKEN="+l.w.agentToken,
-		"PYTHONPATH="+filepath.Join(l.w.root, "client/python"))
+		"PYTHONPATH="+filepath.Join(l.w.root, "client/python"), l.w.clock(name, 0))
+	if l.w.clocks != "" {
+		env = append(env, "PYTHONPATH="+filepath.Join(l.w.root, "client/python")+":"+l.w.clocks, "NODE_OPTIONS=--require="+filepath.Join(l.w.clocks, "clock.cjs"))
+	}
 	return l.w.guard.start(name, env, nil, command[0], args...)
 }

@@ -80,6 +80,7 @@ const (
 	landsWithin = 7 * time.Second // of the third kind's tool
 	delayed     = 6 * time.Second // at most, of what is sent to a bank: it lands in time
 	shortLease  = 2               // seconds, the shortest there is
+	calmLease   = 20              // seconds, once the fates are over: a busy machine renews no shorter one in time
 )
 
 // planOf makes a round's plan.

@@ -87,6 +87,6 @@ func (r *report) text(out io.Writer) {
 	}
 	fmt.Fprintf(out, "people: %s\n", strings.Join(acts, ", "))
 	for _, f := range r.Findings {
-		fmt.Fprintf(out, "round %d (%s): %s: %s\n", f.Round, f.Kind, strings.ToUpper(f.What), f.Text)
+		fmt.Fprintf(out, "round %d (%s): %v\n", f.Round, f.Kind, f.finding)
 	}
 }

@@ -36,6 +36,8 @@ type programs struct {
 	node      string // the compiled example; "" without it
 	root      string // of the repository
 	broken    string // the guard that is switched off; "" for none
+	seed      uint64
+	clocks    string // the folder of what makes clocks wrong; "" where they are right
 }
 
 // world is everything that the agents meet: two servers on one PostgreSQL, two banks, and
@@ -203,6 +205,9 @@ func (w *world) booked(k kind) (map[string][]bank.Payment, error) {
 // killPostgres kills the postmaster; its children end themselves.
 func (w *world) killPostgres() error {
 	in, err := embedded.Find(w.path("postgres"))
+	if errors.Is(err, embedded.ErrNotRunning) {
+		return nil // it is dead, and not up again
+	}
 	if err != nil {
 		return err
 	}
