@@ -51,6 +51,13 @@ type lane struct {
 // the end of its time; "" when it is finished.
 func (l *lane) run(ctx context.Context) (waits string, err error) {
 	defer func() { l.let(); l.stray.Wait() }()
+	if l.r.Agent == "file" {
+		end, err := l.follow()
+		if err != nil {
+			return "", err
+		}
+		defer end()
+	}
 	for _, f := range l.r.Fates {
 		over, err := l.meet(ctx, f)
 		if over || err != nil {
@@ -83,6 +90,9 @@ func (l *lane) meet(ctx context.Context, f fate) (over bool, err error) {
 	for try := 1; ; try++ {
 		if p, err = l.start(&f); err != nil {
 			return false, err
+		}
+		if f.Do == "fill" {
+			return l.ended(ctx, p.wait(l.limit(processLimit)), 10*time.Second), nil
 		}
 		if l.stands(p, f.At) {
 			break
@@ -144,7 +154,7 @@ func (l *lane) limit(d time.Duration) time.Duration {
 // before.
 func (l *lane) stands(p *process, at payer.Point) bool {
 	_, said := p.says(l.limit(processLimit), func(line string) bool {
-		if l.r.Agent != "go" {
+		if l.r.Agent != "go" && l.r.Agent != "file" {
 			return line == "the run is open"
 		}
 		var e payer.Event
@@ -159,7 +169,7 @@ func (l *lane) stands(p *process, at payer.Point) bool {
 func (l *lane) ended(ctx context.Context, code int, wait time.Duration) bool {
 	l.ways = append(l.ways, fmt.Sprint(l.n, " exits with ", code))
 	if code == payer.ExitFinished {
-		return true
+		return l.r.Agent != "file" || l.read(ctx)
 	}
 	if code != payer.ExitPaused {
 		wait = 0
@@ -180,10 +190,16 @@ func (l *lane) start(f *fate) (p *process, err error) {
 	server := "http://" + l.w.servers[(l.r.Server+l.n)%2].link.address()
 	spool := l.w.path("spool-" + l.r.Name)
 	name := fmt.Sprintf("agent %d of %s", l.n, l.r.Name)
-	if l.r.Agent == "go" {
+	if l.r.Agent == "go" || l.r.Agent == "file" {
 		j := payer.Job{
 			Server: server, Token: l.w.agentToken, Bank: bank, Spool: spool,
 			Run: l.r.Name, Tool: tools[l.p.Kind], Invoices: l.r.Invoices, Lease: lease, Held: 30, WrongBy: l.w.wrongBy(name, 0),
+		}
+		if l.r.Agent == "file" {
+			j.Server, j.Token, j.File = "", "", l.file()
+		}
+		if f != nil {
+			j.Room = f.Room
 		}
 		if f != nil && f.At != "" {
 			j.Park, j.Turn, j.Deaf = []payer.Point{f.At}, f.Turn, f.Deaf

@@ -40,7 +40,7 @@ type plan struct {
 // process after the last fate is left alone, and started again until the run ends.
 type runs struct {
 	Name     string   `json:"name"`
-	Agent    string   `json:"agent"` // go, python or typescript
+	Agent    string   `json:"agent"` // go, python, typescript, or file: it keeps its own log
 	Server   int      `json:"server"`
 	Invoices []string `json:"invoices"`
 	Fates    []fate   `json:"fates"`
@@ -48,12 +48,13 @@ type runs struct {
 
 // fate is what becomes of one process of a run.
 type fate struct {
-	Do     string        `json:"do"`               // kill, stop, or stand: alive and with its lease, at the point
+	Do     string        `json:"do"`               // kill, stop, stand: alive and with its lease, at the point; fill: its log file takes no more
 	At     payer.Point   `json:"at,omitempty"`     // "": after a time
 	Turn   int           `json:"turn"`             // the invoice
 	After  time.Duration `json:"after"`            // from the point, or from when the run is open
 	For    time.Duration `json:"for,omitempty"`    // of a stop or a stand; 0: a stop until the next process has met its own fate, or stands
 	Killed time.Duration `json:"killed,omitempty"` // a stand ends with a kill, so long after it
+	Room   int64         `json:"room,omitempty"`   // of a fill: bytes by which its log file may grow
 	Deaf   bool          `json:"deaf,omitempty"`   // its tool does not heed its deadline
 }
 
@@ -103,6 +104,9 @@ func planOf(seed uint64, round int, z size) plan {
 			p.Runs = append(p.Runs, again)
 		}
 	}
+	for i := range 1 + z.runs/16 {
+		p.Runs = append(p.Runs, keeperOf(r, fmt.Sprintf("s%d-r%d-file%d", seed, round, i), z.fates))
+	}
 	if z.storms && p.Kind == lands {
 		// What lands while nobody can be asked is found by the look before the release alone.
 		p.Storms = append(p.Storms, storm{After: 2 * time.Second, Do: "cut", To: "asking", For: 8 * time.Second})
@@ -113,6 +117,24 @@ func planOf(seed uint64, round int, z size) plan {
 		}
 	}
 	return p
+}
+
+// keeperOf is a run of an agent that keeps its own log. Its processes are killed, and its
+// file is full, in the middle of a line too.
+func keeperOf(r *rand.Rand, name string, most int) runs {
+	run := runs{Name: name, Agent: "file"}
+	for n := range 1 + r.IntN(2) {
+		run.Invoices = append(run.Invoices, fmt.Sprintf("%s-i%d", name, n))
+	}
+	points := []payer.Point{payer.BeforeIntent, payer.AfterIntent, payer.AfterAct, payer.AfterRecord}
+	for range 1 + r.IntN(most) {
+		f := fate{Do: "kill", At: points[r.IntN(len(points))], Turn: r.IntN(len(run.Invoices))}
+		if r.IntN(2) == 0 {
+			f = fate{Do: "fill", Room: 1 + r.Int64N(400)} // an intent has about 170 bytes, an outcome 130
+		}
+		run.Fates = append(run.Fates, f)
+	}
+	return run
 }
 
 // agentOf prefers the agent that starts fastest: it dies most.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lib/pq"
+
 	"quittance/ledger"
 )
 
@@ -105,6 +107,30 @@ func ReadAround(ctx context.Context, r ledger.Reader, effect string) (a Around, 
 		}
 	}
 	return a, nil
+}
+
+// Disputed are those of the effects, each the owner of a record that a look at another one
+// showed, that own it by a person's word alone: they are for another call, and no look at
+// them has ever shown it.
+func Disputed(ctx context.Context, r ledger.Reader, effect string, owners []string) (map[string]bool, error) {
+	if len(owners) == 0 {
+		return nil, nil
+	}
+	var list []string
+	err := r.Select(ctx, &list, `
+		SELECT o.id::text FROM effects o, effects e
+		WHERE o.id = ANY($2::uuid[]) AND e.id = $1::uuid AND o.id <> e.id AND o.decided_by = 'person'
+			AND NOT (o.claim IN (e.claim, e.claim_was) OR o.claim_was IN (e.claim, e.claim_was)) IS TRUE
+			AND NOT EXISTS (SELECT 1 FROM lookups l WHERE l.effect_id = o.id AND l.read::jsonb -> 'saw' ? o.reference)`,
+		effect, pq.Array(owners))
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read who owns what was found: %w", err)
+	}
+	disputed := map[string]bool{}
+	for _, id := range list {
+		disputed[id] = true
+	}
+	return disputed, nil
 }
 
 // notOurs are the references that decisions in force, about the effect of that name in the

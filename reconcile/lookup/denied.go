@@ -27,6 +27,9 @@ func (q *Question) whose(hits []Hit) (list []Judged) {
 			again = append(again, i)
 			others = others || q.Reference != "" // which is not this one
 		}
+		if !foreign {
+			owner = q.Disputed[h.Name()]
+		}
 		list = append(list, Judged{h, foreign, owner})
 	}
 	if others || len(again) > 1 {

@@ -95,6 +95,8 @@ func (a Answer) one(q Question, h Hit) Answer {
 		return a.is(Inconclusive, NotFinal, "It was found, but it is not final.")
 	case h.Reference == "":
 		return a.is(Inconclusive, NoReference, "It was found without a reference, and such a record could prove two calls.")
+	case q.Disputed[h.Name()] != "":
+		return a.is(Inconclusive, Disputed, "It was found and fits, but a person closed another call with it, which no look at that one shows.")
 	case q.Shared && !h.Ours:
 		return a.is(Inconclusive, Shared, "It was found, but another open call has the same business key, and it could be that one's.")
 	case q.Unreferenced && !h.Ours:

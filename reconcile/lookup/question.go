@@ -41,6 +41,9 @@ type Question struct {
 	// proves; "" for those that a person said are none of ours. Those of effects with the same business key are
 	// known before asking; those of what was found ([Seen.References]) are added before judging.
 	Owned map[string]string
+	// Disputed are names of records by the effect of another call that a person closed with
+	// each, though no look at that effect ever showed it.
+	Disputed map[string]string
 	// Resent are those that a person said are none of ours, and after that an attempt began.
 	Resent map[string]bool
 }

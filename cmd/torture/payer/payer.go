@@ -41,6 +41,8 @@ type Job struct {
 	Park     []Point  // where to stand still until a line arrives on the standard input
 	Turn     int      // the invoice, from 0, at which it stands still
 	Deaf     bool     // the tool does not heed its context: a request once sent is waited for
+	File     string   // the agent keeps its own log in this file, and knows no server; "" for the others
+	Room     int64    // bytes by which the file may grow; 0 without limit
 	WrongBy  int      // seconds by which the process's clock is off: what it tells is not
 	Wait     bool     // wait for decisions instead of ending
 }
@@ -125,7 +127,11 @@ func Main(text string) int {
 		}
 		os.Exit(ExitOrphaned)
 	}()
-	err := a.work(context.Background())
+	work := a.work
+	if a.File != "" {
+		work = a.keep
+	}
+	err := work(context.Background())
 	switch {
 	case err == nil:
 		return ExitFinished
