@@ -79,7 +79,7 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.size.runs, "runs", 24, "agents' runs side by side in a round")
 	f.IntVar(&o.size.fates, "fates", 8, "what befalls the processes of a run, one after the other, at most")
 	only := f.String("kind", "", "only rounds of this kind: keeps, ignores or lands")
-	agents := f.String("agents", "go,python,typescript", "the agents' languages")
+	agents := f.String("agents", "go,python,typescript,file", "the agents' languages; file: one that keeps its own log")
 	f.BoolVar(&o.size.storms, "storms", true, "servers, banks, database and links have their share, not the agents alone")
 	f.BoolVar(&o.clocks, "clocks", true, "the clocks of servers and agents are wrong, each by up to "+mostWrong.String())
 	f.StringVar(&o.broken, "break", "", "switch off one guard, to see that it is noticed: "+strings.Join(guardNames(), ", ")+"; ends as soon as that is noticed")

@@ -68,7 +68,7 @@ func (o *operators) work(ctx context.Context) {
 }
 
 func (o *operators) queue(ctx context.Context) (rows []client.QueueItem, err error) {
-	f := client.QueueFilter{Tool: tools[o.p.Kind], Limit: 200}
+	f := client.QueueFilter{Limit: 200}
 	for {
 		page, err := o.w.people[0].Queue(ctx, f)
 		rows = append(rows, page.Items...)
@@ -134,6 +134,9 @@ func (o *operators) judge(ctx context.Context, row client.QueueItem) error {
 	found := book[invoice]
 	d := client.DecisionRequest{Version: x.Version, Note: "as the bank's book has it"}
 	switch {
+	case x.BusinessKey == "" && !row.Contradicted:
+		// A torn line of a file: it may have been an intent, and its agent has written it anew.
+		d.Verdict, d.Note = client.VerdictStop, "nothing was sent for half a line"
 	case row.Contradicted:
 		d.Verdict, d.Recovery = client.VerdictAcknowledge, len(found) > 1
 	case x.State == "held":
@@ -153,7 +156,12 @@ func (o *operators) judge(ctx context.Context, row client.QueueItem) error {
 		}
 		truth(&d, found)
 	}
-	return o.decide(ctx, x, d, manner)
+	err = o.decide(ctx, x, d, manner)
+	if p, ok := errors.AsType[*client.Problem](err); ok && p.Reason == "reference" && d.Verdict == client.VerdictTaken {
+		d.Reference, d.Note = "", "another call was closed with its payment"
+		return o.decide(ctx, x, d, 0)
+	}
+	return err
 }
 
 // truth is the verdict that the bank's book gives.
@@ -179,7 +187,7 @@ func (o *operators) overlap(x client.EffectView, d *client.DecisionRequest) bool
 
 // decide records a verdict, sometimes twice, and sometimes for what has moved on.
 func (o *operators) decide(ctx context.Context, x client.EffectView, d client.DecisionRequest, manner uint64) error {
-	d.DecisionID = fmt.Sprint(x.EffectID, "-", x.Version, "-", d.Verdict)
+	d.DecisionID = fmt.Sprint(x.EffectID, "-", x.Version, "-", d.Verdict, "-", d.Reference)
 	o.count(d.Verdict)
 	if manner == 19 && x.Version > 1 {
 		stale := d

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"quittance/cmd/torture/payer"
@@ -105,6 +106,9 @@ func planOf(seed uint64, round int, z size) plan {
 		}
 	}
 	for i := range 1 + z.runs/16 {
+		if !slices.Contains(z.agents, "file") {
+			break
+		}
 		p.Runs = append(p.Runs, keeperOf(r, fmt.Sprintf("s%d-r%d-file%d", seed, round, i), z.fates))
 	}
 	if z.storms && p.Kind == lands {
@@ -139,7 +143,7 @@ func keeperOf(r *rand.Rand, name string, most int) runs {
 
 // agentOf prefers the agent that starts fastest: it dies most.
 func agentOf(r *rand.Rand, agents []string) string {
-	if n := r.IntN(16); n < len(agents) {
+	if n := r.IntN(16); n < len(agents) && agents[n] != "file" {
 		return agents[n]
 	}
 	return agents[0]
