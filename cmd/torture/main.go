@@ -10,7 +10,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -146,6 +145,9 @@ func torture(ctx context.Context, o options, out io.Writer) (r *report, err erro
 	for n := 0; w.kills.Load() < o.kills && (o.rounds == 0 || n < o.rounds) && (o.most == 0 || time.Since(began) < o.most); n++ {
 		p := planOf(o.seed, n, o.size)
 		f, people, err := w.play(ctx, p)
+		if ctx.Err() != nil {
+			break // of what was played until now something is known
+		}
 		if err != nil {
 			return nil, fmt.Errorf("round %d of seed %d: %w", n, o.seed, err)
 		}
@@ -156,20 +158,13 @@ func torture(ctx context.Context, o options, out io.Writer) (r *report, err erro
 		for _, one := range f.Findings {
 			fmt.Fprintln(out, one)
 		}
+		if err := r.write(o.report); err != nil {
+			return nil, err
+		}
 		if b, _ := brokenOf(o.broken); r.has(b.want) {
 			r.Noticed = true
 			break
 		}
-	}
-	if o.report == "" {
-		return r, nil
-	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = os.WriteFile(o.report, append(text, '\n'), 0o600)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("couldn't write the report: %w", err)
 	}
 	return r, nil
 }
@@ -179,6 +174,9 @@ func command(o options) string {
 	c := fmt.Sprintf("go run ./cmd/torture -seed %d -kills %d -runs %d -fates %d -agents %s", o.seed, o.kills, o.size.runs, o.size.fates, strings.Join(o.size.agents, ","))
 	if o.rounds > 0 {
 		c += fmt.Sprintf(" -rounds %d", o.rounds)
+	}
+	if o.most > 0 {
+		c += fmt.Sprintf(" -for %v", o.most)
 	}
 	if o.only != "" {
 		c += " -kind " + string(o.only)

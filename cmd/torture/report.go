@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +73,22 @@ func (r *report) add(p plan, f found, acts map[string]int) {
 // has tells whether something was found that goes by one of these words.
 func (r *report) has(what []string) bool {
 	return slices.ContainsFunc(r.Findings, func(f roundFinding) bool { return slices.Contains(what, f.What) })
+}
+
+// write writes the report to a file, if there is one, after each round: a torture that is
+// cut short has said what it came to.
+func (r *report) write(file string) error {
+	if file == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = os.WriteFile(file, append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("couldn't write the report: %w", err)
+	}
+	return nil
 }
 
 func (r *report) text(out io.Writer) {
