@@ -53,8 +53,9 @@ func (p *Person) Is(roles ...string) bool {
 	return p != nil && slices.ContainsFunc(roles, func(r string) bool { return slices.Contains(p.Roles, r) })
 }
 
-// trust is how long an answer about a token is used again: a revoked token opens
-// nothing after that, on any server.
+// trust is how long an answer about an agent's token is used again: a revoked one opens
+// nothing after that, on any server. About people's tokens every call asks: there are few,
+// and somebody who was disabled must not decide one more payment.
 const trust = 2 * time.Second
 
 // cacheLimit bounds the answers kept; only tokens that exist are kept.
@@ -97,12 +98,10 @@ func (s *Service) Authenticate(ctx context.Context, bearer string) (Identity, er
 	if err != nil {
 		return Identity{}, fmt.Errorf("couldn't look up a token: %w", err)
 	}
-	var who Identity
-	if o.Account != 0 {
-		who.Account = &Account{o.Account, o.Name}
-	} else {
-		who.Person = &Person{o.Person, o.Name, o.Roles}
+	if o.Account == 0 {
+		return Identity{Person: &Person{o.Person, o.Name, o.Roles}}, nil
 	}
+	who := Identity{Account: &Account{o.Account, o.Name}}
 	until := now.Add(trust)
 	if !o.ExpiresAt.IsZero() && o.ExpiresAt.Before(until) {
 		until = o.ExpiresAt.Time
