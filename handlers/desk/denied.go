@@ -33,8 +33,7 @@ func AuditAPI(who *access.Service, log *slog.Logger) echo.MiddlewareFunc {
 			if id := c.Param("effect_id"); id != "" && len(id) <= 64 {
 				row.Subject = "effect:" + id
 			}
-			_, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
-			found, authErr := who.Authenticate(c.Request().Context(), strings.TrimSpace(token))
+			found, authErr := who.Authenticate(c.Request().Context(), web.Bearer(c))
 			switch {
 			case authErr == nil && found.Account != nil && status != http.StatusForbidden:
 				return err
