@@ -66,7 +66,7 @@ var doors = map[door]string{
 	admins:     `POST /v1/logfiles/:log_file_id/acknowledge · POST /v1/log/acknowledge · POST /v1/log/end`,
 	anySession: `POST /sign-out · GET /you · POST /you/tokens · POST /you/tokens/:token/revoke · POST /you/zone`,
 	readers: `
-		GET / · GET /effects/:id · GET /effects/:id/arguments.json · GET /effects/:id/result.json · GET /effects/:id/files/:file · GET /bulk/:set
+		GET / · GET /effects.csv · GET /effects/:id · GET /effects/:id/arguments.json · GET /effects/:id/result.json · GET /effects/:id/files/:file · GET /bulk/:set
 		GET /decided · GET /runs · GET /runs/:id · GET /tools · GET /observe · GET /events · GET /deliveries · GET /deliveries/:delivery · GET /health
 		GET /refunds · GET /refunds.csv · GET /refunds/:id · GET /recoveries · GET /recoveries/:id · GET /money · GET /journal.csv · GET /orders/:id
 		GET /transfers/:id`,

@@ -196,7 +196,7 @@ func TestStoredMarkupIsTextOnEveryPage(t *testing.T) {
 	if shown < 40 || len(seen) < 40 {
 		t.Errorf("the markup is shown as text %d times on %d pages: this proves little", shown, len(seen))
 	}
-	for _, path := range []string{"/refunds.csv?state=any", "/journal.csv", "/audit.csv", "/audit.jsonl"} {
+	for _, path := range []string{"/effects.csv", "/refunds.csv?state=any", "/journal.csv", "/audit.csv", "/audit.jsonl"} {
 		a := f.send(admin, "GET", path, "", "", "")
 		if a.status != 200 || !strings.HasPrefix(a.header.Get("Content-Disposition"), "attachment") || a.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d, %s, %s", path, a.status, a.header.Get("Content-Type"), a.header.Get("Content-Disposition"))
