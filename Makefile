@@ -37,7 +37,7 @@ kills: ## Kill each example agent at random, 200 times at each bank (KILLS=n)
 
 torture: ## Kill, stop and cut off everything by a seed's plan, and check the banks' books (KILLS=n SEED=n)
 	@script/setup test
-	go run ./cmd/torture -kills $(or $(KILLS),1000) $(if $(SEED),-seed $(SEED)) -runs $(or $(RUNS),64) -report .cache/torture.json
+	go run ./cmd/torture -kills $(or $(KILLS),1000) $(if $(SEED),-seed $(SEED)) -runs $(or $(RUNS),48) -fates $(or $(FATES),14) -report .cache/torture.json
 
 torture-rounds: ## Play three small rounds of the torture, and one with each guard switched off
 	@script/setup test

@@ -15,7 +15,7 @@ type Question struct {
 
 	BusinessKey string // "" where the tool has none
 	VendorKey   string // what every attempt passed on as idempotency key
-	Reference   string // the downstream's name for it as far as known; "" mostly
+	Reference   string // the downstream's name for it, which it was closed with; "" mostly
 	Arguments   *canon.Value
 	Amount      *money.Amount // nil where the tool declares none, or these arguments do not give it
 
@@ -43,6 +43,11 @@ type Question struct {
 	// proves; "" for those that a person said are none of ours. Those of effects with the same business key are
 	// known before asking; those of what was found ([Seen.References]) are added before judging.
 	Owned map[string]string
+	// Disputed are names of records by the effect of another call that a person closed with
+	// each, though no look at that effect ever showed it.
+	Disputed map[string]string
+	// Resent are those that a person said are none of ours, and after that an attempt began.
+	Resent map[string]bool
 }
 
 // Absent says whether nothing that was found may be this effect, as far as is known before
