@@ -27,6 +27,10 @@ test: ## Run every check and test
 	@script/setup test
 	@script/test
 
+fuzz: ## Send every parser what nobody would write, 10 s each (FOR=5m)
+	@script/setup
+	@script/fuzz $(FOR)
+
 kills: ## Kill each example agent at random, 200 times at each bank (KILLS=n)
 	@script/setup test
 	QUITTANCE_TEST_KILLS=$(or $(KILLS),200) go test -count=1 -timeout 60m -run ExampleAgents -v ./internal/crash
@@ -72,4 +76,4 @@ lint: ## Check formatting, vet and staticcheck
 vuln: ## Look for known vulnerabilities in the dependencies (needs the network)
 	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
-.PHONY: help setup demo demo-scripted demo-refund test kills torture torture-rounds rolling bench bench-desk build serve generate fmt lint vuln
+.PHONY: help setup demo demo-scripted demo-refund test fuzz kills torture torture-rounds rolling bench bench-desk build serve generate fmt lint vuln

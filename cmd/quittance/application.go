@@ -53,7 +53,7 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 		return application{}, err
 	}
 
-	options := web.Options{Log: log, CrossOrigin: desk.AuditCrossOrigin(who, log)}
+	options := web.Options{Log: log, Proxies: c.Proxies, Known: who.Known, CrossOrigin: desk.AuditCrossOrigin(who, log)}
 	if c.PublicURL != "" {
 		options.TrustedOrigins = []string{c.PublicURL}
 	}

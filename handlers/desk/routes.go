@@ -45,6 +45,7 @@ var routes = []route{
 	{method: http.MethodPost, path: "/effects/:id/acknowledge", who: decider, handle: (*Desk).acknowledge, action: "effect.acknowledge", used: (*Desk).backToEffect},
 	{method: http.MethodPost, path: "/effects/:id/files", who: decider, handle: (*Desk).addFile, action: "effect.file", used: (*Desk).backToEffect},
 	{method: http.MethodGet, path: "/effects/:id/files/:file", who: reader, handle: (*Desk).file},
+	{method: http.MethodGet, path: "/effects.csv", who: reader, handle: (*Desk).effectsCSV, stream: true},
 
 	// Many at once.
 	{method: http.MethodPost, path: "/bulk", who: decider, handle: (*Desk).freeze, action: "bulk.freeze"},

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math/big"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -45,10 +44,9 @@ func Register(e *echo.Echo, o Options) {
 	}
 	answer := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 	e.GET("/metrics", func(c echo.Context) error {
-		scheme, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
-		who, err := o.Access.Authenticate(c.Request().Context(), strings.TrimSpace(token))
+		who, err := o.Access.Authenticate(c.Request().Context(), web.Bearer(c))
 		switch {
-		case !strings.EqualFold(scheme, "Bearer"), errors.Is(err, access.ErrUnknown):
+		case errors.Is(err, access.ErrUnknown):
 			c.Response().Header().Set("WWW-Authenticate", "Bearer")
 			return &web.Problem{Status: http.StatusUnauthorized, Code: "unauthorized", Detail: "Send the header Authorization: Bearer with a person's token."}
 		case err != nil:
