@@ -68,8 +68,8 @@ var doors = map[door]string{
 	readers: `
 		GET / · GET /effects.csv · GET /effects/:id · GET /effects/:id/arguments.json · GET /effects/:id/result.json · GET /effects/:id/files/:file · GET /bulk/:set
 		GET /decided · GET /runs · GET /runs/:id · GET /tools · GET /observe · GET /events · GET /deliveries · GET /deliveries/:delivery · GET /health
-		GET /refunds · GET /refunds.csv · GET /refunds/:id · GET /recoveries · GET /recoveries/:id · GET /money · GET /journal.csv · GET /orders/:id
-		GET /transfers/:id`,
+		GET /refunds · GET /refunds.csv · GET /refunds/:id · GET /recoveries · GET /recoveries.csv · GET /recoveries/:id · GET /money · GET /journal.csv · GET /orders/:id
+		GET /transfers/:id · GET /payments`,
 	deciding: `
 		GET /effects/:id/confirm · POST /effects/:id/draft · POST /effects/:id/review · POST /effects/:id/decision · POST /effects/:id/lookup
 		POST /effects/:id/undo · POST /effects/:id/send-back · POST /effects/:id/acknowledge · POST /effects/:id/files
@@ -77,7 +77,7 @@ var doors = map[door]string{
 	probing: `POST /tools/lookup`,
 	finance: `
 		GET /refunds/:id/confirm · POST /refunds/:id/act · GET /recoveries/:id/confirm · POST /recoveries/:id/act
-		GET /transfers/:id/confirm · POST /transfers/:id/act`,
+		GET /transfers/:id/confirm · POST /transfers/:id/act · GET /orders/:id/confirm · POST /orders/:id/act`,
 	auditors: `GET /audit · GET /audit.csv · GET /audit.jsonl · GET /people`,
 	governing: `
 		POST /people · POST /people/:person/roles · POST /people/:person/link · POST /people/:person/disable · POST /people/:person/enable
