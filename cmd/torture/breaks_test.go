@@ -2,36 +2,25 @@
 
 package main
 
-import (
-	"slices"
-	"testing"
-)
+import "testing"
 
-// TestEachBrokenGuardIsNoticed switches one guard off at a time, and expects the checker
-// to say so, by what the guard is there for.
+// TestEachBrokenGuardIsNoticed plays the story of each guard twice: with the guard off,
+// which the checker has to notice by what the guard is there for, and with it on, where
+// there is nothing to be found.
 func TestEachBrokenGuardIsNoticed(t *testing.T) {
-	for guard, c := range map[string]struct {
-		kind kind
-		want []string // any of them
-	}{
-		"fence":           {ignores, []string{fences}},
-		"lease":           {ignores, []string{holders}},
-		"intent_first":    {keeps, []string{double, lost}},
-		"overlap":         {keeps, []string{double}},
-		"lands_within":    {lands, []string{double}},
-		"reference":       {keeps, []string{shared}},
-		"release_recheck": {lands, []string{double}},
-	} {
-		t.Run(guard, func(t *testing.T) {
-			o := small(24, c.kind)
-			o.broken, o.size.agents, o.rounds = guard, []string{"go"}, 6
+	for _, b := range breaks {
+		t.Run(b.guard, func(t *testing.T) {
+			noticed(t, b.guard)
+		})
+		t.Run(b.guard+" is on", func(t *testing.T) {
+			o := options{seed: 1, kills: 1 << 40, rounds: 1, size: size{runs: 6, fates: 1, agents: []string{"go"}, kinds: []kind{b.kind}, story: b.guard}}
 			r, err := torture(t.Context(), o, t.Output())
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.text(t.Output())
-			if !slices.ContainsFunc(r.Findings, func(f roundFinding) bool { return slices.Contains(c.want, f.What) }) {
-				t.Errorf("nobody noticed that %s is off", guard)
+			if len(r.Findings) > 0 {
+				t.Errorf("%d findings", len(r.Findings))
 			}
 		})
 	}

@@ -18,7 +18,6 @@ type facts struct {
 	Booked  map[string][]string // by invoice, the bank's names of its payments
 	Record  []proof.Run
 	Stories map[string]string // of each run, how its processes ended
-	Denied  map[string]bool   // payments that a person said, by their name, are not the effect's
 	Effects []proof.Effect
 	Told    []told
 	Stale   []string        // effects whose state a finish moved that was not the present attempt's
@@ -47,12 +46,13 @@ type finding struct {
 	Text string `json:"text"`
 }
 
+func (f finding) String() string { return strings.ToUpper(f.What) + ": " + f.Text }
+
 // found is a round's result.
 type found struct {
 	Findings []finding `json:"findings,omitempty"`
 	Payments int       `json:"payments"`
 	Doubles  int       `json:"doubles_detected"` // each a contradiction with a recovery
-	Denied   int       `json:"doubles_denied"`   // made by a person, who said of the first that it is somebody else's
 	Waiting  int       `json:"waiting"`          // runs that wait for somebody
 	Finished int       `json:"finished"`
 }
@@ -137,9 +137,6 @@ func checkInvoice(f facts, r *found, invoice string, effects []proof.Effect, fin
 		}
 	case len(ids) > 1 && f.Kind != ignores:
 		r.add(double, "the bank has %v for %s; the record has %s", ids, invoice, states(effects))
-	case len(ids) > 1 && suspected == 0 && slices.ContainsFunc(ids, func(id string) bool { return f.Denied[id] }):
-		// Nobody overlooked it: the record has who said so, of which payment, and why.
-		r.Denied += len(ids) - 1
 	case len(ids) > 1 && suspected == 0:
 		r.add(undetected, "the bank has %v for %s; the record has %s", ids, invoice, states(effects))
 	case len(ids) > 1:

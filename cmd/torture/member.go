@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -24,8 +25,10 @@ type member struct {
 // keep starts a member and returns once it is open.
 func (w *world) keep(name, mark string, lead func(string), env []string, path string, args ...string) (*member, error) {
 	m := &member{w: w, name: name, lead: lead, done: make(chan struct{})}
+	n := 0
 	m.start = func() (*process, string, error) {
-		p, err := w.guard.start(name, env, nil, path, args...)
+		n++
+		p, err := w.guard.start(name, append(slices.Clip(env), w.clock(name, n)), nil, path, args...)
 		if err != nil {
 			return nil, "", err
 		}

@@ -68,7 +68,7 @@ func (o *operators) work(ctx context.Context) {
 }
 
 func (o *operators) queue(ctx context.Context) (rows []client.QueueItem, err error) {
-	f := client.QueueFilter{Tool: tools[o.p.Kind], Limit: 200}
+	f := client.QueueFilter{Limit: 200}
 	for {
 		page, err := o.w.people[0].Queue(ctx, f)
 		rows = append(rows, page.Items...)
@@ -134,13 +134,16 @@ func (o *operators) judge(ctx context.Context, row client.QueueItem) error {
 	found := book[invoice]
 	d := client.DecisionRequest{Version: x.Version, Note: "as the bank's book has it"}
 	switch {
+	case x.BusinessKey == "" && !row.Contradicted:
+		// A torn line of a file: it may have been an intent, and its agent has written it anew.
+		d.Verdict, d.Note = client.VerdictStop, "nothing was sent for half a line"
 	case row.Contradicted:
 		d.Verdict, d.Recovery = client.VerdictAcknowledge, len(found) > 1
 	case x.State == "held":
 		if !o.overlap(x, &d) {
 			return nil // the other is not decided
 		}
-	case manner < 6 && o.p.Kind != lands && x.State == "interrupted":
+	case manner < o.p.Wrong && o.p.Kind != lands && x.State == "interrupted":
 		return o.against(ctx, x, invoice, book, d)
 	default:
 		if o.p.Kind == lands && len(found) == 0 && manner%4 == 0 && x.Moment != nil {
@@ -153,7 +156,12 @@ func (o *operators) judge(ctx context.Context, row client.QueueItem) error {
 		}
 		truth(&d, found)
 	}
-	return o.decide(ctx, x, d, manner)
+	err = o.decide(ctx, x, d, manner)
+	if p, ok := errors.AsType[*client.Problem](err); ok && p.Reason == "reference" && d.Verdict == client.VerdictTaken {
+		d.Reference, d.Note = "", "another call was closed with its payment"
+		return o.decide(ctx, x, d, 0)
+	}
+	return err
 }
 
 // truth is the verdict that the bank's book gives.
@@ -179,14 +187,15 @@ func (o *operators) overlap(x client.EffectView, d *client.DecisionRequest) bool
 
 // decide records a verdict, sometimes twice, and sometimes for what has moved on.
 func (o *operators) decide(ctx context.Context, x client.EffectView, d client.DecisionRequest, manner uint64) error {
-	d.DecisionID = fmt.Sprint(x.EffectID, "-", x.Version, "-", d.Verdict)
+	d.DecisionID = fmt.Sprint(x.EffectID, "-", x.Version, "-", d.Verdict, "-", d.Reference)
 	o.count(d.Verdict)
 	if manner == 19 && x.Version > 1 {
 		stale := d
 		stale.Version--
 		stale.DecisionID += "-stale"
 		o.count("for an old version")
-		if _, err := o.w.people[1].Decide(ctx, x.EffectID, stale); err == nil {
+		// "concurring" is no decision: somebody had said the same meanwhile.
+		if a, err := o.w.people[1].Decide(ctx, x.EffectID, stale); err == nil && a.Status == "decided" {
 			o.w.trouble("a decision for version %d of %s was taken at version %d", stale.Version, x.EffectID, x.Version)
 		}
 	}

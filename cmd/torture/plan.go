@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"quittance/cmd/torture/payer"
@@ -32,13 +33,15 @@ type plan struct {
 	Kind   kind    `json:"kind"`
 	Runs   []runs  `json:"runs"`
 	Storms []storm `json:"storms"`
+	Late   float64 `json:"late"`    // the share of what is sent to a bank that the network holds back
+	Wrong  uint64  `json:"against"` // of 20 decisions, those against what the bank's book has; none of the kind lands
 }
 
 // runs is one run of an agent and the fates of its processes, in their order. The
 // process after the last fate is left alone, and started again until the run ends.
 type runs struct {
 	Name     string   `json:"name"`
-	Agent    string   `json:"agent"` // go, python or typescript
+	Agent    string   `json:"agent"` // go, python, typescript, or file: it keeps its own log
 	Server   int      `json:"server"`
 	Invoices []string `json:"invoices"`
 	Fates    []fate   `json:"fates"`
@@ -46,12 +49,13 @@ type runs struct {
 
 // fate is what becomes of one process of a run.
 type fate struct {
-	Do     string        `json:"do"`               // kill, stop, or stand: alive and with its lease, at the point
+	Do     string        `json:"do"`               // kill, stop, stand: alive and with its lease, at the point; fill: its log file takes no more
 	At     payer.Point   `json:"at,omitempty"`     // "": after a time
 	Turn   int           `json:"turn"`             // the invoice
 	After  time.Duration `json:"after"`            // from the point, or from when the run is open
-	For    time.Duration `json:"for,omitempty"`    // of a stop or a stand
+	For    time.Duration `json:"for,omitempty"`    // of a stop or a stand; 0: a stop until the next process has met its own fate, or stands
 	Killed time.Duration `json:"killed,omitempty"` // a stand ends with a kill, so long after it
+	Room   int64         `json:"room,omitempty"`   // of a fill: bytes by which its log file may grow
 	Deaf   bool          `json:"deaf,omitempty"`   // its tool does not heed its deadline
 }
 
@@ -66,9 +70,11 @@ type storm struct {
 // size is how much of everything there is.
 type size struct {
 	runs   int
+	fates  int      // of a run, at most, where nothing is drawn for a guard
 	agents []string // which languages there are
 	storms bool
 	kinds  []kind
+	story  string // the guard that is off: everything in a round depends on it
 }
 
 const (
@@ -76,24 +82,34 @@ const (
 	landsWithin = 7 * time.Second // of the third kind's tool
 	delayed     = 6 * time.Second // at most, of what is sent to a bank: it lands in time
 	shortLease  = 2               // seconds, the shortest there is
+	calmLease   = 20              // seconds, once the fates are over: a busy machine renews no shorter one in time
 )
 
 // planOf makes a round's plan.
 func planOf(seed uint64, round int, z size) plan {
 	r := rand.New(rand.NewPCG(seed, uint64(round)))
-	p := plan{Seed: seed, Round: round, Kind: z.kinds[round%len(z.kinds)]}
+	p := plan{Seed: seed, Round: round, Kind: z.kinds[round%len(z.kinds)], Late: 0.6, Wrong: 6}
+	if z.story != "" {
+		return storyOf(r, p, z)
+	}
 	for i := range z.runs {
 		run := runs{Name: fmt.Sprintf("s%d-r%d-%d", seed, round, i), Agent: agentOf(r, z.agents), Server: r.IntN(2)}
 		for n := range 1 + r.IntN(3) {
 			run.Invoices = append(run.Invoices, fmt.Sprintf("%s-i%d", run.Name, n))
 		}
-		run.Fates = fatesOf(r, p.Kind, run)
+		run.Fates = fatesOf(r, p.Kind, run, z.fates)
 		p.Runs = append(p.Runs, run)
 		// Somebody "just runs the failed ones again": another run, the same invoices.
 		if r.IntN(8) == 0 {
 			again := runs{Name: run.Name + "-again", Agent: "go", Server: r.IntN(2), Invoices: run.Invoices}
 			p.Runs = append(p.Runs, again)
 		}
+	}
+	for i := range 1 + z.runs/16 {
+		if !slices.Contains(z.agents, "file") {
+			break
+		}
+		p.Runs = append(p.Runs, keeperOf(r, fmt.Sprintf("s%d-r%d-file%d", seed, round, i), z.fates))
 	}
 	if z.storms && p.Kind == lands {
 		// What lands while nobody can be asked is found by the look before the release alone.
@@ -107,9 +123,27 @@ func planOf(seed uint64, round int, z size) plan {
 	return p
 }
 
+// keeperOf is a run of an agent that keeps its own log. Its processes are killed, and its
+// file is full, in the middle of a line too.
+func keeperOf(r *rand.Rand, name string, most int) runs {
+	run := runs{Name: name, Agent: "file"}
+	for n := range 1 + r.IntN(2) {
+		run.Invoices = append(run.Invoices, fmt.Sprintf("%s-i%d", name, n))
+	}
+	points := []payer.Point{payer.BeforeIntent, payer.AfterIntent, payer.AfterAct, payer.AfterRecord}
+	for range 1 + r.IntN(most) {
+		f := fate{Do: "kill", At: points[r.IntN(len(points))], Turn: r.IntN(len(run.Invoices))}
+		if r.IntN(2) == 0 {
+			f = fate{Do: "fill", Room: 1 + r.Int64N(400)} // an intent has about 170 bytes, an outcome 130
+		}
+		run.Fates = append(run.Fates, f)
+	}
+	return run
+}
+
 // agentOf prefers the agent that starts fastest: it dies most.
 func agentOf(r *rand.Rand, agents []string) string {
-	if n := r.IntN(8); n < len(agents) {
+	if n := r.IntN(16); n < len(agents) && agents[n] != "file" {
 		return agents[n]
 	}
 	return agents[0]
@@ -117,11 +151,11 @@ func agentOf(r *rand.Rand, agents []string) string {
 
 // fatesOf are those of one run: what is drawn, or, now and then, one of the stories in
 // which everything depends on one guard.
-func fatesOf(r *rand.Rand, k kind, run runs) (list []fate) {
+func fatesOf(r *rand.Rand, k kind, run runs, most int) (list []fate) {
 	n := r.IntN(12)
 	switch {
 	case run.Agent != "go" || n > 2 && k != lands || n > 5:
-		for range 2 + r.IntN(6) {
+		for range 1 + r.IntN(most) {
 			list = append(list, fateOf(r, k, run))
 		}
 	case k == lands:

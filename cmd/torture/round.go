@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	"quittance/client"
 	"quittance/cmd/quittance/demo/bank"
 	"quittance/ledger/proof"
 )
@@ -18,7 +18,7 @@ func (w *world) play(ctx context.Context, p plan) (found, *operators, error) {
 	}
 	// What the third kind's network holds back still lands in time: sent by the deadline,
 	// it is there well before lands_within is over.
-	w.pay[bankOf[p.Kind]].slow(delay{share: 0.6, most: delayed}, draw(p.Seed, 1<<62, "delay", p.Round))
+	w.pay[bankOf[p.Kind]].slow(delay{share: p.Late, most: delayed}, draw(p.Seed, 1<<62, "delay", p.Round))
 
 	people := newOperators(w, p)
 	at, end := context.WithCancel(ctx)
@@ -29,7 +29,7 @@ func (w *world) play(ctx context.Context, p plan) (found, *operators, error) {
 	var working sync.WaitGroup
 	var failed sync.Map
 	for i, r := range p.Runs {
-		lanes[i] = &lane{w: w, p: p, r: r}
+		lanes[i] = &lane{w: w, p: p, r: r, let: func() {}}
 		working.Go(func() {
 			if _, err := lanes[i].run(ctx); err != nil {
 				failed.Store(r.Name, err)
@@ -116,9 +116,6 @@ func (w *world) facts(ctx context.Context, p plan, people *operators) (f facts, 
 	if f.Record, err = again(ctx, func() ([]proof.Run, error) { return proof.Runs(ctx, w.db, names) }); err != nil {
 		return f, err
 	}
-	if f.Denied, err = again(ctx, func() (map[string]bool, error) { return proof.Denied(ctx, w.db, names) }); err != nil {
-		return f, err
-	}
 	book, err := w.booked(p.Kind)
 	if err != nil {
 		return f, err
@@ -139,30 +136,56 @@ func (w *world) facts(ctx context.Context, p plan, people *operators) (f facts, 
 
 // lookAgain has every effect of more than one attempt looked up, and waits for the answers.
 func (w *world) lookAgain(ctx context.Context, effects []proof.Effect) error {
-	for _, x := range effects {
+	var looking sync.WaitGroup
+	free := make(chan struct{}, atOnce)
+	errs := make([]error, len(effects))
+	for i, x := range effects {
 		if x.Attempts < 2 || x.Suspected > 0 {
 			continue
 		}
-		asked := time.Now()
-		if _, err := w.people[0].LookUp(ctx, x.ID); err != nil {
-			return fmt.Errorf("couldn't have %s looked up: %w", x.ID, err)
-		}
-		for end := asked.Add(15 * time.Second); time.Now().Before(end); pause(ctx, 50*time.Millisecond) {
-			v, err := w.people[0].Effect(ctx, x.ID)
-			if err != nil {
-				return err
+		free <- struct{}{}
+		looking.Go(func() {
+			defer func() { <-free }()
+			if err := w.lookUp(ctx, x.ID); err != nil {
+				errs[i] = fmt.Errorf("couldn't have %s looked up: %w", x.ID, err)
 			}
-			if answered(v, asked) {
-				break
-			}
-		}
+		})
 	}
-	return nil
+	looking.Wait()
+	return errors.Join(errs...)
 }
 
-// answered tells whether a look-up that was asked for since has its answer.
-func answered(v client.EffectView, since time.Time) bool {
-	return !v.LookingUp && len(v.LookUps) > 0 && v.LookUps[0].AskedAt.After(since)
+// lookUp has an effect looked up now, and waits for the answer.
+func (w *world) lookUp(ctx context.Context, id string) error {
+	before, err := w.answered(ctx, id, time.Time{}) // what is under way may have been asked too early
+	if err != nil {
+		return err
+	}
+	if _, err = w.people[0].LookUp(ctx, id); err != nil {
+		return err
+	}
+	_, err = w.answered(ctx, id, before)
+	return err
+}
+
+// answered waits until no look at an effect is under way and one was asked after that time.
+// It returns when the last one was asked.
+func (w *world) answered(ctx context.Context, id string, after time.Time) (last time.Time, err error) {
+	for end := time.Now().Add(patience); ; pause(ctx, 100*time.Millisecond) {
+		v, err := w.people[0].Effect(ctx, id)
+		if err != nil {
+			return last, err
+		}
+		if len(v.LookUps) > 0 {
+			last = v.LookUps[0].AskedAt
+		}
+		if !v.LookingUp && (after.IsZero() || last.After(after)) {
+			return last, nil
+		}
+		if time.Now().After(end) {
+			return last, errors.New("nobody answers")
+		}
+	}
 }
 
 // again repeats what a database that comes up again may refuse.

@@ -1,12 +1,9 @@
-//go:build rounds
-
 package main
 
 import (
 	"flag"
 	"os"
 	"testing"
-	"time"
 
 	"quittance/cmd/torture/payer"
 )
@@ -16,27 +13,54 @@ func TestMain(m *testing.M) {
 		os.Exit(payer.Main(text))
 	}
 	flag.Parse()
+	// They wait far more than they compute.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 
-// seedOf makes tests of one build try something else than the last ones did; a finding
-// names it.
-func seedOf() uint64 { return uint64(time.Now().Unix()) }
-
-func small(runs int, k ...kind) options {
-	return options{seed: seedOf(), kills: 1 << 40, size: size{runs: runs, agents: []string{"go", "python", "typescript"}, storms: true, kinds: k}}
+// TestAShortTorture is the same program with few rounds: one of each kind, side by side.
+func TestAShortTorture(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(string(k), func(t *testing.T) {
+			t.Parallel()
+			o := options{seed: 1, kills: 1 << 40, rounds: 1, size: size{runs: 6, fates: 3, agents: []string{"go", "python", "typescript"}, storms: true, kinds: []kind{k}}}
+			r, err := torture(t.Context(), o, t.Output())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.text(t.Output())
+			if len(r.Findings) > 0 || r.Kills == 0 || r.Payments == 0 {
+				t.Errorf("%d findings, %d kills, %d payments", len(r.Findings), r.Kills, r.Payments)
+			}
+		})
+	}
 }
 
-// TestAShortTorture is the same program with few rounds: one of each kind.
-func TestAShortTorture(t *testing.T) {
-	o := small(16, kinds...)
-	o.rounds = len(kinds)
+// A checker that cannot fail is worthless: it notices a guard that is off.
+func TestABrokenGuardIsNoticed(t *testing.T) {
+	t.Parallel()
+	for _, guard := range []string{"fence", "overlap"} {
+		t.Run(guard, func(t *testing.T) {
+			t.Parallel()
+			noticed(t, guard)
+		})
+	}
+}
+
+// noticed plays a story with its guard off.
+func noticed(t *testing.T, guard string) {
+	t.Helper()
+	b, _ := brokenOf(guard)
+	o := options{seed: 1, kills: 1 << 40, rounds: 3, broken: guard, size: size{runs: 6, fates: 1, agents: []string{"go"}, kinds: []kind{b.kind}, story: guard}}
 	r, err := torture(t.Context(), o, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.text(t.Output())
-	if len(r.Findings) > 0 || r.Kills == 0 || r.Payments == 0 {
-		t.Errorf("%d findings, %d kills, %d payments", len(r.Findings), r.Kills, r.Payments)
+	if !r.Noticed {
+		t.Errorf("nobody noticed that %s is off", guard)
 	}
 }

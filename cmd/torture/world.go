@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -34,6 +36,8 @@ type programs struct {
 	node      string // the compiled example; "" without it
 	root      string // of the repository
 	broken    string // the guard that is switched off; "" for none
+	seed      uint64
+	clocks    string // the folder of what makes clocks wrong; "" where they are right
 }
 
 // world is everything that the agents meet: two servers on one PostgreSQL, two banks, and
@@ -44,7 +48,7 @@ type world struct {
 	guard *guard
 	in    *embedded.Instance
 	db    *ledger.DB
-	env   []string
+	env   []string // of servers: with the way to the database, which no agent has
 
 	postgres *link
 	pay, ask map[bank.Keys]*link // the way of agents to a bank, and of servers and people
@@ -126,13 +130,21 @@ func (w *world) openDatabase(ctx context.Context) (err error) {
 	}
 	w.postgres.lead(filepath.Join(u.Query().Get("host"), ".s.PGSQL."+u.Query().Get("port")))
 	through := url.URL{Scheme: "postgres", User: u.User, Host: w.postgres.address(), Path: u.Path, RawQuery: "sslmode=disable"}
-	w.env = append(os.Environ(), "DATABASE_URL="+through.String(), "QUITTANCE_ENVIRONMENT=torture", "GOGC=",
+	w.env = append(environ(), "DATABASE_URL="+through.String(), "QUITTANCE_ENVIRONMENT=torture", "GOGC=",
 		"QUITTANCE_BOOTSTRAP_AGENT_TOKEN="+w.agentToken, guards.Variable+"="+w.broken)
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var done sync.WaitGroup
 	done.Go(func() { w.in.Supervise(watching, slog.New(slog.DiscardHandler)) })
 	w.stop = func() { cancel(); done.Wait() }
 	return nil
+}
+
+// environ is what every process gets: nothing by which it would find a database, a server
+// or a token that it was not told of.
+func environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		return strings.HasPrefix(pair, "DATABASE_URL=") || strings.HasPrefix(pair, "QUITTANCE_") || strings.HasPrefix(pair, "PG")
+	})
 }
 
 func (w *world) openBank(keys bank.Keys) (err error) {
@@ -146,7 +158,7 @@ func (w *world) openBank(keys bank.Keys) (err error) {
 	w.banks[keys], err = w.keep("bank "+string(keys), demo.BankOpen, func(address string) {
 		w.pay[keys].lead(address)
 		w.ask[keys].lead(address)
-	}, os.Environ(), w.quittance, "demo-bank", "--ledger", w.books[keys], "--keys", string(keys), "--listen", "127.0.0.1:0")
+	}, environ(), w.quittance, "demo-bank", "--ledger", w.books[keys], "--keys", string(keys), "--listen", "127.0.0.1:0")
 	return err
 }
 
@@ -193,6 +205,9 @@ func (w *world) booked(k kind) (map[string][]bank.Payment, error) {
 // killPostgres kills the postmaster; its children end themselves.
 func (w *world) killPostgres() error {
 	in, err := embedded.Find(w.path("postgres"))
+	if errors.Is(err, embedded.ErrNotRunning) {
+		return nil // it is dead, and not up again
+	}
 	if err != nil {
 		return err
 	}

@@ -168,7 +168,7 @@ func hits(c clock, s subject, verdict string) (list []views.Hit) {
 		if ref == "" {
 			ref = "what was reported at " + iso(e.At)
 		}
-		if !seen[ref] && !slices.Contains(s.looks.NotOurs, ref) {
+		if _, denied := s.looks.NotOurs[ref]; !denied && !seen[ref] {
 			seen[ref] = true
 			list = append(list, views.Hit{Reference: ref, Text: cutText(e.Seen, lineLimit)})
 		}

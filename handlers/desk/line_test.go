@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/ledger/lookups"
 	"quittance/reconcile/effects"
 	"quittance/reconcile/lookup"
 )
@@ -67,7 +68,7 @@ func TestRecordsAreThoseOfAllLooks(t *testing.T) {
 	hit := func(ref string, final bool) lookup.Judged {
 		return lookup.Judged{Hit: lookup.Hit{Reference: ref, Match: true, Final: final}}
 	}
-	v := effects.LooksView{NotOurs: []string{"tr_3"}, Looks: []effects.LookView{
+	v := effects.LooksView{NotOurs: lookups.Denials{"tr_3": time.Now()}, Looks: []effects.LookView{
 		{Reason: lookup.CouldNot},
 		{Reason: lookup.Vanished, Showed: effects.Showed{Records: []lookup.Judged{hit("tr_3", true)}}},
 		{Reason: lookup.Multiple, Showed: effects.Showed{Records: []lookup.Judged{hit("tr_1", true), hit("tr_3", false), hit("", false)}}},

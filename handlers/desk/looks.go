@@ -109,7 +109,7 @@ func lookState(verdict string, reason lookup.Reason) views.State {
 		return views.State{Kind: "danger", Word: "Found, and differs"}
 	case lookup.NotFinal:
 		return views.State{Kind: "unknown", Word: "Found, not final"}
-	case lookup.NoReference, lookup.Shared, lookup.Unreferenced, lookup.NoCall, lookup.Matched:
+	case lookup.NoReference, lookup.Shared, lookup.Unreferenced, lookup.Disputed, lookup.NoCall, lookup.Matched:
 		return views.State{Kind: "unknown", Word: "Found, proves nothing"}
 	case lookup.Possible:
 		return views.State{Kind: "unknown", Word: "Possible match"}
@@ -156,6 +156,9 @@ func recordView(c clock, x effects.FoundRecord, meant *money.Amount, double bool
 		mark("plain", "Not ours, a person said")
 	case x.Never:
 		mark("stop", "Cancelled for good")
+	case x.Owner != "":
+		mark("danger", "A person closed another call with it")
+		v.Owner = effectURL(x.Owner)
 	case x.Possible:
 		mark("unknown", "Possible, without our key")
 	default:
@@ -285,6 +288,8 @@ func recordWords(c clock, x effects.FoundRecord) string {
 		words = append(words, "not ours, a person said")
 	case x.Never:
 		words = append(words, "cancelled for good")
+	case x.Owner != "":
+		words = append(words, "a person closed another call with it")
 	case x.Possible:
 		words = append(words, "without our key")
 	case !x.Match:

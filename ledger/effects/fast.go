@@ -118,7 +118,7 @@ func eventSum(kind, version string) string {
 // under the policy, and the claims made with the templates of that number. No two of
 // the begins have the same run and key, or the same claim.
 func FastBegins(ctx context.Context, db *ledger.DB, policy []byte, keying int64, list []FastBegin) (map[string]FastBegun, error) {
-	rows := newArrays(fastBeginFields)
+	rows := newCells(fastBeginFields, len(list))
 	deadlines := make(map[string]time.Duration, len(list))
 	for i := range list {
 		b := &list[i]
@@ -164,7 +164,7 @@ func FastBegins(ctx context.Context, db *ledger.DB, policy []byte, keying int64,
 		deadlines[b.ID] = b.Deadline
 	}
 	got := make(map[string]FastBegun, len(list))
-	err := fast(ctx, db, fastBegins, rows.params([]any{policy, keying}), func(scan func(...any) error) error {
+	err := fast(ctx, db, fastBegins, rows, []any{policy, keying}, func(scan func(...any) error) error {
 		v := FastBegun{Event: Event{Version: 1, Kind: "begin"}}
 		if err := scan(&v.ID, &v.At.Time, &v.Run, &v.Effect, (*[]byte)(&v.Digest), &v.Fence); err != nil {
 			return err
@@ -181,8 +181,9 @@ func FastBegins(ctx context.Context, db *ledger.DB, policy []byte, keying int64,
 
 // fast runs a statement that writes, as a transaction of its own. When another
 // transaction stood in its way it wrote nothing, and f is not called.
-func fast(ctx context.Context, db *ledger.DB, query string, args []any, f func(scan func(...any) error) error) error {
-	rows, err := db.OnceEach(ctx, query, args...)
+func fast(ctx context.Context, db *ledger.DB, s statement, list *arrays, args []any, f func(scan func(...any) error) error) error {
+	query, params := s.with(list, args)
+	rows, err := db.OnceEach(ctx, query, params...)
 	if err == nil {
 		defer func() { _ = rows.Close() }()
 		for rows.Next() {

@@ -78,7 +78,7 @@ var fastFinishes = fastFinishFields.cells(2, `
 // does not hold for it, or its effect is of one of the tools but; all are when somebody
 // was faster with one of them. No two of the finishes are of one effect.
 func FastFinishes(ctx context.Context, db *ledger.DB, but []string, list []FastFinish) (map[string]FastFinished, error) {
-	rows := newArrays(fastFinishFields)
+	rows := newCells(fastFinishFields, len(list))
 	for i := range list {
 		f := &list[i]
 		cause, err := json.Marshal(f.Cause)
@@ -118,7 +118,7 @@ func FastFinishes(ctx context.Context, db *ledger.DB, but []string, list []FastF
 		rows.end()
 	}
 	got := make(map[string]FastFinished, len(list))
-	err := fast(ctx, db, fastFinishes, rows.params([]any{pq.Array(but)}), func(scan func(...any) error) error {
+	err := fast(ctx, db, fastFinishes, rows, []any{pq.Array(but)}, func(scan func(...any) error) error {
 		v := FastFinished{Event: Event{Kind: "finish"}}
 		if err := scan(&v.ID, &v.At.Time, &v.Run, &v.Effect, &v.Version, (*[]byte)(&v.Digest), &v.RunName); err != nil {
 			return err

@@ -20,11 +20,13 @@ func TestStatementsFindRowsByTheirKeys(t *testing.T) {
 		query, types string
 		scans        int // of tables that grow
 	}{
-		"begin":  {fastBegins, "bytea, bigint, " + columns(fastBeginFields), 5},
-		"finish": {fastFinishes, "text[], " + columns(fastFinishFields), 5},
-		"write":  {writeBatch, columns(insertFields.plus(updateFields).plus(attemptFields).plus(eventFields)), 1},
-		"take":   {takeClaims, columns(claimFields), 0},
-		"drop":   {dropClaims, "bytea[], uuid[], boolean[]", 3},
+		"begins":   {fastBegins.rows, "bytea, bigint, " + columns(fastBeginFields), 5},
+		"begin":    {fastBegins.row, "bytea, bigint, " + strings.Join(fastBeginFields.types, ", "), 5},
+		"finishes": {fastFinishes.rows, "text[], " + columns(fastFinishFields), 5},
+		"finish":   {fastFinishes.row, "text[], " + strings.Join(fastFinishFields.types, ", "), 5},
+		"write":    {writeBatch, columns(insertFields.plus(updateFields).plus(attemptFields).plus(eventFields)), 1},
+		"take":     {takeClaims, columns(claimFields), 0},
+		"drop":     {dropClaims, "bytea[], uuid[], boolean[]", 3},
 	} {
 		types := s.types
 		nulls := strings.TrimSuffix(strings.Repeat("NULL, ", strings.Count(types, ",")+1), ", ")

@@ -33,10 +33,12 @@ type Ending struct {
 }
 
 // mayClose is what a run r that ends by its file's word waits for: every decision has been
-// carried, and read back from the file, and none of its files was changed.
+// carried, and read back from the file, and none of its files was changed. What stands for a
+// damaged place is no call of the file, and nothing is carried for it.
 const mayClose = `r.state = 'ready'
 	AND NOT EXISTS (SELECT 1 FROM effects e WHERE e.run_id = r.id AND (e.state IN ('in_flight','interrupted','held') OR NOT e.released OR e.contradictions > 0))
-	AND NOT EXISTS (SELECT 1 FROM effects e WHERE e.run_id = r.id AND e.used_at IS NULL AND e.state IN ('cleared','taken','cancelled'))
+	AND NOT EXISTS (SELECT 1 FROM effects e WHERE e.run_id = r.id AND e.used_at IS NULL AND e.state IN ('cleared','taken','cancelled')
+		AND EXISTS (SELECT 1 FROM logfile_calls c WHERE c.effect_id = e.id))
 	AND NOT EXISTS (SELECT 1 FROM logfile_outbox o JOIN effects e ON e.id = o.effect_id WHERE e.run_id = r.id AND o.appended_at IS NULL AND o.withdrawn_at IS NULL)
 	AND NOT EXISTS (SELECT 1 FROM logfile_runs f JOIN logfile_alarms a ON a.log_id = f.log_id WHERE f.run_id = r.id AND a.acknowledged_at IS NULL)`
 

@@ -82,24 +82,6 @@ func Stale(ctx context.Context, r ledger.Reader, runIDs []string) (ids []string,
 	return ids, nil
 }
 
-// Denied reads the downstream's names of what people said, in decisions about effects of
-// these runs, is none of the effect's.
-func Denied(ctx context.Context, r ledger.Reader, runIDs []string) (map[string]bool, error) {
-	var list []string
-	err := r.Select(ctx, &list, `
-		SELECT DISTINCT unnest(d.not_ours)
-		FROM decisions d JOIN effects e ON e.id = d.effect_id JOIN runs r ON r.id = e.run_id
-		WHERE r.run_id = ANY($1)`, pq.Array(runIDs))
-	if err != nil {
-		return nil, fmt.Errorf("couldn't read what was denied: %w", err)
-	}
-	denied := map[string]bool{}
-	for _, name := range list {
-		denied[name] = true
-	}
-	return denied, nil
-}
-
 // DropReferences takes away the index that keeps one record of a bank from proving two
 // effects. It is the torture's, to see that its checker notices.
 func DropReferences(ctx context.Context, db *ledger.DB) error {

@@ -34,6 +34,7 @@ type Engine struct {
 	policies map[string]*policy.Policy // by digest: those that open runs started with
 
 	committers chan struct{}
+	callers    atomic.Int64 // who wait for a shared commit
 	lines      lines
 	due        chan struct{} // a look-up became due
 	arrived    chan struct{} // an event came

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"quittance/ledger"
 	store "quittance/ledger/effects"
@@ -134,9 +136,19 @@ func judge(ctx context.Context, r ledger.Reader, t *policy.Tool, l *lookup.Looku
 	if err != nil {
 		return a, err
 	}
+	disputed, err := lookups.Disputed(ctx, r, around.Effect, slices.Collect(maps.Values(owned)))
+	if err != nil {
+		return a, err
+	}
+	q.Disputed = map[string]string{}
 	for ref, id := range owned {
-		if id != around.Effect {
+		_, denied := q.Owned[ref.Ref]
+		switch {
+		case id == around.Effect:
+		case !disputed[id]:
 			q.Owned[ref.Ref] = id
+		case !denied:
+			q.Disputed[ref.Ref] = id
 		}
 	}
 	earlier, err := readsOf(around)

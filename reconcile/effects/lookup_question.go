@@ -18,7 +18,7 @@ func question(t *policy.Tool, a lookups.Around) (lookup.Question, error) {
 		return lookup.Question{}, fmt.Errorf("couldn't read the arguments of effect %s: %w", a.Effect, err)
 	}
 	q := lookup.Question{
-		Effect: a.Effect, Account: a.AccountName, Run: a.Run, Tool: a.Tool, BusinessKey: a.BusinessKey, Reference: a.Reference, Arguments: args,
+		Effect: a.Effect, Account: a.AccountName, Run: a.Run, Tool: a.Tool, BusinessKey: a.BusinessKey, Arguments: args,
 		VendorKey: canon.VendorKey(accountText(a.Account), a.Run, canon.Key(a.Key).String()),
 	}
 	q.Amount, _ = moneyOf(&store.Row{Intent: store.Intent{Amount: a.Amount, Currency: a.Currency, Decimals: a.Decimals}})
@@ -29,7 +29,7 @@ func question(t *policy.Tool, a lookups.Around) (lookup.Question, error) {
 // surround adds what may change while a downstream answers: it is read once before
 // asking, and again under the effect's lock before the answer is judged.
 func surround(q *lookup.Question, t *policy.Tool, around lookups.Around) {
-	q.Attempts = nil
+	q.Attempts, q.Reference = nil, around.Reference
 	for _, a := range around.Attempts {
 		q.Attempts = append(q.Attempts, lookup.Attempt(a))
 	}
@@ -45,8 +45,12 @@ func surround(q *lookup.Question, t *policy.Tool, around lookups.Around) {
 	for ref, id := range around.Owned {
 		q.Owned[ref] = id
 	}
-	for _, ref := range around.NotOurs {
+	q.Resent = map[string]bool{}
+	for ref, at := range around.NotOurs {
 		q.Owned[ref] = ""
+		for _, a := range q.Attempts {
+			q.Resent[ref] = q.Resent[ref] || a.Begun.After(at)
+		}
 	}
 }
 

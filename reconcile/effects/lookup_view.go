@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	store "quittance/ledger/effects"
@@ -35,7 +34,7 @@ type LooksView struct {
 	KeyEnds time.Time
 	Looks   []LookView // the latest first
 	// NotOurs are references that a person said are none of this effect's.
-	NotOurs []string
+	NotOurs lookups.Denials
 }
 
 // LookView is one look at the downstream.
@@ -139,7 +138,7 @@ func (v LooksView) Records() (list []FoundRecord) {
 				continue
 			}
 			known[name] = true
-			if slices.Contains(v.NotOurs, name) && !r.Foreign {
+			if v.NotOurs[name].After(l.AnsweredAt) && !r.Foreign { // a later look has weighed that word itself
 				r.Foreign, r.Owner = true, ""
 			}
 			list = append(list, FoundRecord{r, l.AskedAt, !current})

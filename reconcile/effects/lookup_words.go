@@ -19,6 +19,8 @@ func lookWords(r lookup.Reason, why string) string {
 		return "found without a reference"
 	case lookup.Shared, lookup.Unreferenced:
 		return "found, but it could be another call's"
+	case lookup.Disputed:
+		return "found, but a person closed another call with it"
 	case lookup.NoCall:
 		return "found, and no call to compare it with"
 	case lookup.Matched:

@@ -58,19 +58,19 @@ const insertShape = `
 	FROM runs r RETURNING id $$`
 
 // acceptedShapes lists every combination that no CHECK of effects refuses: the
-// expressions as PostgreSQL keeps them, over an effect whose other columns are as put
+// expressions as PostgreSQL keeps them, over a row whose other columns are as put
 // writes them. As in a CHECK, null is no refusal.
 const acceptedShapes = `
 	SELECT concat_ws('/', state, COALESCE(why, ''), COALESCE(decided_by, ''), COALESCE(decided_from, ''), released, used_at IS NOT NULL,
 		attempts, gap, same_as IS NOT NULL)
-	FROM (
+	FROM (SELECT *, ROW(%s)::effects AS whole FROM (
 		SELECT %s, s AS state, NULLIF(w, '') AS why, NULLIF(b, '') AS decided_by, NULLIF(f, '') AS decided_from, r AS released,
 			CASE WHEN u THEN now() END AS used_at, n AS attempts, g AS gap, CASE WHEN m THEN e.id END AS same_as,
 			CASE WHEN s NOT IN ('in_flight', 'interrupted', 'held') THEN now() END AS release_at,
 			CASE WHEN n > 0 OR g THEN now() END AS deadline
 		FROM effects e, unnest($1::text[]) s, unnest($2::text[]) w, unnest($3::text[]) b, unnest($4::text[]) f,
 			unnest('{f,t}'::boolean[]) r, unnest('{f,t}'::boolean[]) u, generate_series(0, 2) n,
-			unnest('{f,t}'::boolean[]) g, unnest('{f,t}'::boolean[]) m) AS shapes
+			unnest('{f,t}'::boolean[]) g, unnest('{f,t}'::boolean[]) m) AS shapes) AS rows
 	WHERE %s`
 
 // varied are the columns that acceptedShapes makes itself.
@@ -122,10 +122,13 @@ func TestSchemaAcceptsWhatIsValid(t *testing.T) {
 		}
 	})
 	withRun(t, func(ctx context.Context, tx *ledger.Tx) {
-		var checks, others string
+		var checks, columns, others string
 		get(t, ctx, tx, &checks, `
-			SELECT string_agg('(' || pg_get_expr(conbin, conrelid) || ') IS NOT FALSE', ' AND ') FROM pg_constraint
+			SELECT string_agg('(' || replace(pg_get_expr(conbin, conrelid), 'effects.*', 'whole') || ') IS NOT FALSE', ' AND ') FROM pg_constraint
 			WHERE conrelid = 'effects'::regclass AND contype = 'c' AND convalidated`)
+		get(t, ctx, tx, &columns, `
+			SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
+			WHERE attrelid = 'effects'::regclass AND attnum > 0 AND NOT attisdropped`)
 		get(t, ctx, tx, &others, `
 			SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
 			WHERE attrelid = 'effects'::regclass AND attnum > 0 AND NOT attisdropped AND attname <> ALL (`+varied+`)`)
@@ -133,7 +136,7 @@ func TestSchemaAcceptsWhatIsValid(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		err := tx.Select(ctx, &got, fmt.Sprintf(acceptedShapes, others, checks), list(append(store.States, "unheard_of")...),
+		err := tx.Select(ctx, &got, fmt.Sprintf(acceptedShapes, columns, others, checks), list(append(store.States, "unheard_of")...),
 			list(append(everyWhy, "unheard_of")...), list(append(everyBy, "unheard_of")...), list(append(store.States, None, "unheard_of")...))
 		if err != nil {
 			t.Fatal(err)
@@ -227,6 +230,37 @@ func change(ctx context.Context, tx *ledger.Tx, f Facts, set string) error {
 		return undo
 	}
 	return err
+}
+
+// The rules of a row that have nothing to do with its state.
+func TestSchemaRefusesARowThatIsNotWhole(t *testing.T) {
+	t.Parallel()
+	withRun(t, func(ctx context.Context, tx *ledger.Tx) {
+		if err := put(ctx, tx, Facts{State: Taken, By: ByAgent, Attempts: 1, Released: true, Used: true}); err != nil {
+			t.Fatal(err)
+		}
+		valid := func(patch string) (ok bool) {
+			get(t, ctx, tx, &ok, `SELECT effect_valid(jsonb_populate_record(e, '`+patch+`')) FROM effects e`)
+			return ok
+		}
+		for _, patch := range []string{`{}`, `{"amount":1,"currency":"USD","decimals":2}`, `{"client_key":"k","business_key":"b","reference":"r"}`} {
+			if !valid(patch) {
+				t.Errorf("%s is refused", patch)
+			}
+		}
+		long := strings.Repeat("x", 1025)
+		for _, patch := range []string{
+			`{"occurrence":0}`, `{"version":0}`, `{"attempts":-1}`, `{"fence":-1}`, `{"contradictions":-1}`,
+			`{"key":"\\x00"}`, `{"call_digest":"\\x00"}`, `{"claim":"\\x00"}`, `{"claim_was":"\\x00"}`, `{"result_digest":"\\x00"}`,
+			`{"tool":""}`, `{"tool":"` + long[:257] + `"}`, `{"client_key":""}`, `{"client_key":"` + long[:513] + `"}`,
+			`{"business_key":""}`, `{"business_key":"` + long + `"}`, `{"reference":""}`, `{"reference":"` + long + `"}`,
+			`{"amount":1}`, `{"currency":"USD"}`, `{"amount":1,"currency":"USD"}`, `{"state":"unheard_of"}`,
+		} {
+			if valid(patch) {
+				t.Errorf("%s is accepted", patch[:min(len(patch), 80)])
+			}
+		}
+	})
 }
 
 // The names that the schema knows are the names that the program knows.

@@ -93,6 +93,8 @@ func (e *Engine) submit(ctx context.Context, p *pending) error {
 		return err
 	}
 	e.lines.join(p)
+	e.callers.Add(1)
+	defer e.callers.Add(-1)
 	// A caller that goes away must not stop what others wait for.
 	e.start(context.WithoutCancel(ctx), p)
 	<-p.done
@@ -107,7 +109,9 @@ func (e *Engine) start(ctx context.Context, caller *pending) {
 	default:
 		return
 	}
-	runtime.Gosched() // who is about to call joins this batch
+	if e.callers.Load() > 1 {
+		runtime.Gosched() // who is about to call joins this batch
+	}
 	batch := e.lines.next()
 	if len(batch) == 1 && batch[0] == caller {
 		e.commit(ctx, batch)

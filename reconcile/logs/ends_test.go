@@ -73,6 +73,39 @@ func TestAFileClosesItsRun(t *testing.T) {
 	}
 }
 
+// Half a line stands for an intent that may have been. Nothing is written to the file for
+// it, so the end of its run does not wait for that once a person has decided it.
+func TestARunEndsAlthoughALineWasTorn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	line := intent("K-1")
+	path := w.file("effects.jsonl", line[:len(line)-3], line, completed("K-1"), ended("run-1", "finished"))
+	r := w.reader(path)
+	if got := w.round(r); got.Damaged != 1 {
+		t.Errorf("%+v", got)
+	}
+	w.passMoment()
+	var torn string
+	for _, x := range w.rows() {
+		if x.State == "interrupted" {
+			torn = x.ID
+		}
+	}
+	v, err := w.Effect(t.Context(), 0, torn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := w.Decide(t.Context(), w.person, []effects.Decide{{EffectID: torn, Version: v.Version, Verdict: effects.VerdictStop, Note: "half a line"}})
+	if err != nil || list[0].Refusal != nil {
+		t.Fatal(list, err)
+	}
+	if v.RunID != "run-1" {
+		t.Fatalf("the torn line is of %s", v.RunID)
+	}
+	w.round(r)
+	w.loops(func() bool { return w.runState("run-1") == "finished" })
+}
+
 func TestAPersonClosesARunOfAFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -27,6 +27,7 @@ const (
 	NoReference  Reason = "no_reference"  // a record without a name could prove two effects
 	Shared       Reason = "shared"        // another open effect fits it as well
 	Unreferenced Reason = "unreferenced"  // it may be another effect's, whose reference nobody stored
+	Disputed     Reason = "disputed"      // a person closed another call with it, and no look at that one shows it
 	NoCall       Reason = "no_call"       // found by a key alone: there is no call to compare it with
 	Matched      Reason = "matched"       // taken
 	Possible     Reason = "possible"      // nothing by our key, but what may be ours
@@ -78,7 +79,7 @@ type Judged struct {
 	Hit
 	// Foreign: another effect owns it, or a person said that it is not ours.
 	Foreign bool
-	Owner   string // the other effect; "" for a person's word
+	Owner   string // the other effect; "" for a person's word. One that is not Foreign is only disputed
 }
 
 // Condition is one of those that a proven "not taken" needs.

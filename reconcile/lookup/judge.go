@@ -33,11 +33,11 @@ type Terms struct {
 func Judge(q Question, t Terms, s Seen, earlier []Read) Answer {
 	var a Answer
 	var live, dead, possible []Hit
-	for _, h := range distinct(s.Hits) {
-		owner, foreign := q.Owned[h.Name()]
-		a.Hits = append(a.Hits, Judged{h, foreign, owner})
+	a.Hits = q.whose(distinct(s.Hits))
+	for _, j := range a.Hits {
+		h := j.Hit
 		switch {
-		case foreign:
+		case j.Foreign:
 		case h.Possible:
 			possible = append(possible, h)
 		case h.Never:
@@ -95,6 +95,8 @@ func (a Answer) one(q Question, h Hit) Answer {
 		return a.is(Inconclusive, NotFinal, "It was found, but it is not final.")
 	case h.Reference == "":
 		return a.is(Inconclusive, NoReference, "It was found without a reference, and such a record could prove two calls.")
+	case q.Disputed[h.Name()] != "":
+		return a.is(Inconclusive, Disputed, "It was found and fits, but a person closed another call with it, which no look at that one shows.")
 	case q.Shared && !h.Ours:
 		return a.is(Inconclusive, Shared, "It was found, but another open call has the same business key, and it could be that one's.")
 	case q.Unreferenced && !h.Ours:

@@ -3,6 +3,8 @@ package lookup
 import (
 	"time"
 
+	"golang.org/x/text/unicode/norm"
+
 	"quittance/ledger/money"
 	"quittance/reconcile/canon"
 )
@@ -13,7 +15,7 @@ type Question struct {
 
 	BusinessKey string // "" where the tool has none
 	VendorKey   string // what every attempt passed on as idempotency key
-	Reference   string // the downstream's name for it as far as known; "" mostly
+	Reference   string // the downstream's name for it, which it was closed with; "" mostly
 	Arguments   *canon.Value
 	Amount      *money.Amount // nil where the tool declares none, or these arguments do not give it
 
@@ -41,6 +43,11 @@ type Question struct {
 	// proves; "" for those that a person said are none of ours. Those of effects with the same business key are
 	// known before asking; those of what was found ([Seen.References]) are added before judging.
 	Owned map[string]string
+	// Disputed are names of records by the effect of another call that a person closed with
+	// each, though no look at that effect ever showed it.
+	Disputed map[string]string
+	// Resent are those that a person said are none of ours, and after that an attempt began.
+	Resent map[string]bool
 }
 
 // Absent says whether nothing that was found may be this effect, as far as is known before
@@ -52,6 +59,29 @@ func (q *Question) Absent(s *Seen) bool {
 		}
 	}
 	return s.Complete
+}
+
+// spelledTwoWays says whether a text of the call was sent with letters in parts, such as e and
+// an accent for é. The agent sent that on; we ask for a business key in one piece. A source
+// that compares bytes then shows nothing although it is there.
+func spelledTwoWays(v *canon.Value) bool {
+	if v == nil {
+		return false
+	}
+	if text, ok := v.Text(); ok && !norm.NFC.IsNormalString(text) {
+		return true
+	}
+	for _, item := range v.Items() {
+		if spelledTwoWays(item) {
+			return true
+		}
+	}
+	for _, member := range v.Members() {
+		if spelledTwoWays(member) {
+			return true
+		}
+	}
+	return false
 }
 
 // As is the same question about what goes by another key, whatever it is found by: the

@@ -105,7 +105,7 @@ func (e *Engine) glance(ctx context.Context, row *payments.Row, a asked) (*Payme
 		p.Authorizations, err = payments.Authorizations(ctx, e.db, row.ID)
 		return p, err
 	case (row.State == string(Settled) || row.State == string(Refused)) && !(row.Healed && row.Digest == nil): // else the work's answer is wanted
-		return p, p.hang(ctx, e.db)
+		return p, p.hangAtOnce(ctx, e.db)
 	}
 	return load(ctx, e.db, row)
 }

@@ -68,7 +68,7 @@ func (s Sighting) Landed() bool { return s.State == Used && s.Final && s.Match }
 // Authorization looks for an authorization. Now is only compared with the time of the
 // node's final block. Of several nodes the first that can be asked is believed about what
 // it shows; that an authorization is dead must be shown by all of them, and where one cannot
-// say where it was used the next is asked.
+// say where it was used the next is asked. That one says it was used is never lost on the way.
 func (c *Chain) Authorization(ctx context.Context, a Authorization, now time.Time) Sighting {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -81,6 +81,8 @@ func (c *Chain) Authorization(ctx context.Context, a Authorization, now time.Tim
 		switch {
 		case one.Dead() && i == 0:
 			return c.all(ctx, one, a, now)
+		case one.Dead() && s.State == Unlogged:
+			return s
 		case one.Dead():
 			return unseen(trouble(lookup.Unexpected, "not every node shows that it can never be used"))
 		case one.State == Unseen, one.State == Unlogged:
@@ -99,9 +101,15 @@ func (c *Chain) Authorization(ctx context.Context, a Authorization, now time.Tim
 // all asks the other nodes whether they show the same death as the first.
 func (c *Chain) all(ctx context.Context, first Sighting, a Authorization, now time.Time) Sighting {
 	for _, n := range c.Nodes[1:] {
-		if other := c.ask(ctx, n, a, now); !other.Dead() || other.State != first.State {
-			return unseen(trouble(lookup.Unexpected, "one node shows that it can never be used, and %s does not", n.Host()))
+		other := c.ask(ctx, n, a, now)
+		if other.Dead() && other.State == first.State {
+			continue
 		}
+		s := unseen(trouble(lookup.Unexpected, "one node shows that it can never be used, and %s does not", n.Host()))
+		if other.State == Used || other.State == Unlogged {
+			s.State, s.Why = Unlogged, fmt.Sprintf("One node shows that it can never be used, and %s that it was used.", n.Host())
+		}
+		return s
 	}
 	return first
 }

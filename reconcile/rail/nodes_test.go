@@ -150,12 +150,7 @@ func TestANodeThatErrsProvesNothing(t *testing.T) {
 		}
 	}
 	// One node shows it cancelled, the other unused and past its end: one of them is wrong.
-	unused := w.Behind(func(method string, _ json.RawMessage, a chain.Answer) chain.Answer {
-		if method == "eth_call" {
-			return result(`"0x` + strings.Repeat("00", 32) + `"`)
-		}
-		return a
-	})
+	unused := w.unusedAt()
 	over := dead
 	over.ValidBefore = expired.ValidBefore
 	w.is(w.look(over, unused), rail.Expired, true, false)
@@ -169,6 +164,16 @@ func TestANodeThatErrsProvesNothing(t *testing.T) {
 			t.Errorf("%s: %q", what, s.State)
 		}
 	}
+}
+
+// unusedAt is a node that takes every authorization for unused.
+func (w *world) unusedAt() string {
+	return w.Behind(func(method string, _ json.RawMessage, a chain.Answer) chain.Answer {
+		if method == "eth_call" {
+			return chain.Answer{Result: json.RawMessage(`"0x` + strings.Repeat("00", 32) + `"`)}
+		}
+		return a
+	})
 }
 
 // A receipt with a hole, and a block that is not the one that was asked for: positions and
@@ -235,6 +240,12 @@ func TestAUsedOneWithoutItsLogIsNeverNotUsed(t *testing.T) {
 	down := "http://127.0.0.1:1"
 	w.is(w.look(a, down, pruned), rail.Unlogged, false, false)
 	w.is(w.look(a, pruned, down), rail.Unlogged, false, false)
+	// A node that takes it for unused, and so for expired, does not make the others unheard.
+	unused := w.unusedAt()
+	w.is(w.look(a, unused), rail.Expired, true, false)
+	for _, nodes := range [][]string{{unused, w.URL}, {unused, pruned}, {pruned, unused}} {
+		w.is(w.look(a, nodes...), rail.Unlogged, false, false)
+	}
 	// Nor where it was used before the time from which we search.
 	w.Mine(700)
 	late := a

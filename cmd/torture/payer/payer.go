@@ -21,6 +21,10 @@ import (
 // that the variable holds.
 const Variable = "QUITTANCE_TEST_PAYER_JOB"
 
+// ClockVariable says by how many seconds a process's clock is off, to programs that were
+// built for that.
+const ClockVariable = "QUITTANCE_TORTURE_CLOCK"
+
 // patience is how long an agent tries to reach the server: far more than a restart
 // takes, also on a busy machine.
 const patience = 60 * time.Second
@@ -37,6 +41,9 @@ type Job struct {
 	Park     []Point  // where to stand still until a line arrives on the standard input
 	Turn     int      // the invoice, from 0, at which it stands still
 	Deaf     bool     // the tool does not heed its context: a request once sent is waited for
+	File     string   // the agent keeps its own log in this file, and knows no server; "" for the others
+	Room     int64    // bytes by which the file may grow; 0 without limit
+	WrongBy  int      // seconds by which the process's clock is off: what it tells is not
 	Wait     bool     // wait for decisions instead of ending
 }
 
@@ -120,7 +127,11 @@ func Main(text string) int {
 		}
 		os.Exit(ExitOrphaned)
 	}()
-	err := a.work(context.Background())
+	work := a.work
+	if a.File != "" {
+		work = a.keep
+	}
+	err := work(context.Background())
 	switch {
 	case err == nil:
 		return ExitFinished
@@ -131,6 +142,9 @@ func Main(text string) int {
 		return ExitFailed
 	}
 }
+
+// now is the time, whatever the process's clock says.
+func (a *payer) now() time.Time { return time.Now().Add(-time.Duration(a.WrongBy) * time.Second) }
 
 func tell(e Event) {
 	line, err := json.Marshal(e)
@@ -179,7 +193,7 @@ func (a *payer) turns(ctx context.Context, c *client.Client) (err error) {
 			_ = a.run.Release(ctx)
 		}
 	}()
-	tell(Event{Kind: Holds, Epoch: a.run.Epoch(), Since: time.Now()})
+	tell(Event{Kind: Holds, Epoch: a.run.Epoch(), Since: a.now()})
 	var done struct{ Paid int }
 	if _, err := a.run.State(&done); err != nil {
 		return err
@@ -204,7 +218,7 @@ func (a *payer) turns(ctx context.Context, c *client.Client) (err error) {
 func (a *payer) pay(ctx context.Context, i int) error {
 	a.park(BeforeIntent, i)
 	invoice := a.Invoices[i]
-	asked, epoch := time.Now(), a.run.Epoch()
+	asked, epoch := a.now(), a.run.Epoch()
 	args := map[string]any{"vendor": Payee, "invoice": invoice, "amount": 420000, "currency": "USD"}
 	out, err := a.run.Do(ctx, a.Tool, args, func(ctx context.Context, call client.Call) (any, error) {
 		tell(Event{Kind: Begun, Invoice: invoice, Effect: call.EffectID, Epoch: epoch, Since: asked})
