@@ -140,7 +140,8 @@ func TestAMemoOutlivesItsGateway(t *testing.T) {
 	w.equation()
 }
 
-// Where it is asked for, the work waits until the transfer cannot vanish any more.
+// Where it is asked for, the work waits until the transfer cannot vanish any more, which is
+// for the rail to say.
 func TestAMemoMayHaveToBeFinal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -153,6 +154,14 @@ func TestAMemoMayHaveToBeFinal(t *testing.T) {
 		t.Error("it was done for what may vanish")
 	}
 	n[nonce(2)] = carrying(memo, nonce(2), true)
+	w.send(memoRequest(anID, nonce(2))).is(t, 409, client.CodePaymentInFlight)
+	w.tick()
+	w.send(memoRequest(anID, nonce(2))).is(t, 409, client.CodePaymentInFlight)
+	if w.work.times() != 0 {
+		t.Error("it was done on the gateway's own word")
+	}
+	w.rail.change(func(r *rail) { r.final = true })
+	w.tick()
 	w.send(memoRequest(anID, nonce(2))).is(t, 201, "settled")
 }
 

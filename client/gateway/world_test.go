@@ -162,7 +162,8 @@ type rail struct {
 	mu      sync.Mutex
 	landed  map[string]string // transaction by nonce
 	dead    map[string]string
-	settled int // calls
+	final   bool // whether it says so of transfers
+	settled int  // calls
 	verify  func() (x402.Verification, error)
 	settle  func(land func() string) (x402.Settlement, error)
 }
@@ -229,8 +230,14 @@ func (r *rail) Within(context.Context, string, string, string) ([]payments.Seen,
 	return nil, errors.New("not asked in this test")
 }
 
-func (r *rail) Still(context.Context, rows.Transfer) (payments.Standing, error) {
-	return payments.Standing{}, errors.New("not asked in this test")
+// Still shows every transfer final, once anything is.
+func (r *rail) Still(_ context.Context, t rows.Transfer) (payments.Standing, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.final {
+		return payments.Standing{}, errors.New("the node can't be reached")
+	}
+	return payments.Standing{There: &payments.Seen{Moved: t.Moved, Block: t.Block, BlockHash: t.BlockHash, Final: true}}, nil
 }
 
 func (r *rail) movements() int {

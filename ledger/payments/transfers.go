@@ -77,10 +77,10 @@ func TransfersIn(ctx context.Context, r ledger.Reader, network, hash string) (li
 	return list, nil
 }
 
-// AskSoon makes a transfer the next of its network that its rail is asked about, unless it is
+// AskSoon lets a rail be asked about a transfer in its next round, unless it is
 // final.
 func AskSoon(ctx context.Context, tx *ledger.Tx, id string) error {
-	if _, err := tx.Exec(ctx, `UPDATE transfers SET asked_at = '-infinity' WHERE id = $1::uuid AND NOT final`, id); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE transfers SET asked_at = clock_timestamp() - interval '1 minute' WHERE id = $1::uuid AND NOT final`, id); err != nil {
 		return fmt.Errorf("couldn't let a transfer be asked about: %w", err)
 	}
 	return nil

@@ -41,6 +41,11 @@ func (e *Engine) again(ctx context.Context, tx *ledger.Tx, pay *Payment, p Poste
 		f, err := payments.RefundOf(ctx, tx, t.ID)
 		return &Moved{Transfer: *t, Refund: f}, err
 	}
+	if p.SaidFinal && !t.Final {
+		if err := payments.AskSoon(ctx, tx, t.ID); err != nil {
+			return nil, err
+		}
+	}
 	before := *t
 	t.Block, t.BlockHash = orElse(p.Block, t.Block), orElse(p.BlockHash, t.BlockHash)
 	switch {

@@ -17,7 +17,8 @@ type Posted struct {
 	Reverted bool // it was reorganised away
 	// Hearsay: a gateway tells it of a rail that can be asked, which alone says what is final,
 	// what is taken back, and what is there again.
-	Hearsay bool
+	Hearsay   bool
+	SaidFinal bool // hearsay that it is final: the rail is asked soon
 	// The order it is known to be for, if it is: the order's id, or a payment of a gateway.
 	Order              string
 	Gateway, PaymentID string
@@ -51,7 +52,7 @@ func (e *Engine) Post(ctx context.Context, in Incoming) (*Moved, error) {
 		return nil, err
 	}
 	if e.rails(p.Network) != nil {
-		p.Final, p.Hearsay = false, true
+		p.Final, p.Hearsay, p.SaidFinal = false, true, p.Final
 	}
 	return e.post(ctx, p)
 }
