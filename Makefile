@@ -27,6 +27,10 @@ test: ## Run every check and test
 	@script/setup test
 	@script/test
 
+fuzz: ## Send every parser what nobody would write, 10 s each (FOR=5m)
+	@script/setup
+	@script/fuzz $(FOR)
+
 kills: ## Kill each example agent at random, 200 times at each bank (KILLS=n)
 	@script/setup test
 	QUITTANCE_TEST_KILLS=$(or $(KILLS),200) go test -count=1 -timeout 60m -run ExampleAgents -v ./internal/crash
@@ -47,9 +51,9 @@ bench: ## Measure begin and finish against the bare commit and the hand-written 
 	@script/setup
 	go run ./cmd/bench
 
-bench-desk: ## Measure the pages over a million effects, and two hundred watchers
+bench-desk: ## Measure the pages over a million effects and a million refunds, and two hundred watchers
 	@script/setup test
-	go test -run '^$$' -bench 'Desk|Watchers' -benchtime 100x -timeout 60m ./handlers/desk
+	go test -run '^$$' -bench 'Desk|Watchers|Money' -benchtime 100x -timeout 60m ./handlers/desk
 
 build: ## Build bin/quittance
 	go build -o bin/quittance ./cmd/quittance
@@ -72,4 +76,4 @@ lint: ## Check formatting, vet and staticcheck
 vuln: ## Look for known vulnerabilities in the dependencies (needs the network)
 	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
-.PHONY: help setup demo demo-scripted demo-refund test kills torture torture-rounds rolling bench bench-desk build serve generate fmt lint vuln
+.PHONY: help setup demo demo-scripted demo-refund test fuzz kills torture torture-rounds rolling bench bench-desk build serve generate fmt lint vuln

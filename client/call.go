@@ -19,6 +19,9 @@ import (
 // their stored limits stays far below.
 const answerLimit = 64 << 20
 
+// longestWait is the longest in seconds that a server is believed to want us to wait.
+const longestWait = 24 * 60 * 60
+
 // PositionHeader carries the log position of an answer without a body.
 const PositionHeader = "Quittance-Log-Position"
 
@@ -104,6 +107,9 @@ func problemFrom(resp *http.Response, body []byte) *Problem {
 	if p.RetryAfter == 0 {
 		p.RetryAfter, _ = strconv.Atoi(resp.Header.Get("Retry-After"))
 	}
+	// Whoever stands in between may say anything: a wait below zero would be no pause at
+	// all between the tries, and one that overflows a duration is below zero.
+	p.RetryAfter = min(max(p.RetryAfter, 0), longestWait)
 	if p.RequestID == "" {
 		p.RequestID = resp.Header.Get("X-Request-Id")
 	}

@@ -43,6 +43,7 @@ type Table struct {
 	Caption string
 	Head    []Cell // only Text and Num
 	Rows    [][]Cell
+	Stacked bool // in blocks: side by side its columns do not fit a usual window
 }
 
 // Cell is one cell; what is not there is left out.

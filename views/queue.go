@@ -14,6 +14,7 @@ type Queue struct {
 	Filtered bool
 	CanBulk  bool
 	Closed   bool // the rows are closed effects: nothing to choose
+	CSV      Link // of every effect of the filter's tool and days
 }
 
 // Figures are what waits, in numbers.

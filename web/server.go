@@ -23,6 +23,11 @@ type Options struct {
 	// BodyTimeout is how long a body may take to arrive; 0 means 30 s, which takes
 	// 16 MiB at half a megabyte a second.
 	BodyTimeout time.Duration
+	// Proxies are the addresses and ranges of proxies in front of us: what they say of whom
+	// they answer is believed.
+	Proxies []string
+	// Known tells that a bearer token opened something lately; nil limits no guesses.
+	Known func(bearer string) bool
 	// CrossOrigin hears of each request that was refused because a page of another site
 	// sent it; may be nil.
 	CrossOrigin func(*http.Request)
@@ -36,15 +41,22 @@ func New(o Options) (*echo.Echo, error) {
 			return nil, err
 		}
 	}
+	address, err := addressFrom(o.Proxies)
+	if err != nil {
+		return nil, err
+	}
 	e := echo.New()
+	e.IPExtractor = address
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = func(err error, c echo.Context) { writeProblem(c, o.Log, err) }
 	e.Use(
+		bound,
 		requestID,
 		accessLog(o.Log),
 		securityHeaders,
 		recoverPanics,
 		plainAddress,
+		limitGuesses(o.Known),
 		limitBody(o.BodyTimeout),
 		sameOrigin(cross, o.CrossOrigin),
 	)

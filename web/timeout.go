@@ -17,6 +17,20 @@ const (
 	drainTimeout = 5 * time.Second
 )
 
+// bound ends the connection of a client that does not take its answer, or goes on sending a
+// body that nobody reads: net/http would read on before it lets the answer go. It holds for
+// every request, also one that meets no route; [Timeout] leaves those that wait more time.
+func bound(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		// A recorder in a test has no deadlines to set.
+		conn := http.NewResponseController(c.Response().Writer)
+		_ = conn.SetWriteDeadline(time.Now().Add(DefaultTimeout + answerTimeout))
+		// Not before: net/http cancels the request when it passes while a handler is at work.
+		defer func() { _ = conn.SetReadDeadline(time.Now().Add(drainTimeout)) }()
+		return next(c)
+	}
+}
+
 // Timeout ends the context of a request after d, and the connection when its
 // client does not take the answer. The server itself has no read or write time-out,
 // because those would cut long polls.
@@ -27,10 +41,7 @@ func Timeout(d time.Duration) echo.MiddlewareFunc {
 			defer cancel()
 			c.SetRequest(c.Request().WithContext(ctx))
 
-			// A recorder in a test has no deadlines to set.
-			conn := http.NewResponseController(c.Response().Writer)
-			_ = conn.SetWriteDeadline(time.Now().Add(d + answerTimeout))
-			defer func() { _ = conn.SetReadDeadline(time.Now().Add(drainTimeout)) }()
+			_ = http.NewResponseController(c.Response().Writer).SetWriteDeadline(time.Now().Add(d + answerTimeout))
 			return next(c)
 		}
 	}

@@ -225,6 +225,10 @@ func (r *rail) Incoming(context.Context, string, []string, int64) (payments.Page
 	return payments.Page{Done: true}, nil
 }
 
+func (r *rail) Within(context.Context, string, string, string) ([]payments.Seen, error) {
+	return nil, errors.New("not asked in this test")
+}
+
 func (r *rail) Still(context.Context, rows.Transfer) (payments.Standing, error) {
 	return payments.Standing{}, errors.New("not asked in this test")
 }

@@ -53,7 +53,7 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 		return application{}, err
 	}
 
-	options := web.Options{Log: log, CrossOrigin: desk.AuditCrossOrigin(who, log)}
+	options := web.Options{Log: log, Proxies: c.Proxies, Known: who.Known, CrossOrigin: desk.AuditCrossOrigin(who, log)}
 	if c.PublicURL != "" {
 		options.TrustedOrigins = []string{c.PublicURL}
 	}
@@ -69,12 +69,15 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 		return application{}, err
 	}
 	err = api.Register(router, api.Options{
-		Engine: engine, Access: who, Deliveries: waker, Payments: pay, PublicURL: c.PublicURL, Version: version(), Ready: readiness(db, engine),
+		Engine: engine, Access: who, Deliveries: waker, Payments: pay, PublicURL: c.PublicURL, Version: version(), Ready: readiness(db, engine.LastLoop, pay.LastLoop),
 	})
 	if err != nil {
 		return application{}, err
 	}
-	metrics.Register(router, metrics.Options{DB: db, Access: who, Log: log})
+	owed := refunds.New(refunds.Options{DB: db, Policy: engine.Policy, Networks: evmrail.Networks(engine.Policy, time.Now), Log: log})
+	metrics.Register(router, metrics.Options{DB: db, Access: who, Log: log, Loops: map[string]func() time.Time{
+		"effects": engine.LastLoop, "payments": pay.LastLoop, "refunds": owed.LastLoop,
+	}})
 	public.Register(router, public.Options{Payments: pay, Policy: engine.Policy, Log: log})
 	many := bulk.New(db, engine)
 	work, err := jobs.New(db, log, many.Funcs())
@@ -82,7 +85,6 @@ func newApplication(ctx context.Context, c config, rules *policy.Policy, db *led
 		return application{}, err
 	}
 	many.Use(work)
-	owed := refunds.New(refunds.Options{DB: db, Policy: engine.Policy, Networks: evmrail.Networks(engine.Policy, time.Now), Log: log})
 	desk.Register(router, desk.Options{
 		Engine: engine, Access: who, DB: db, Hub: hub, Bulk: many, Wake: waker, Sealer: sealer, Payments: pay, Refunds: owed, Recoveries: recoveries.New(db),
 		Log: log, PublicURL: c.PublicURL, Version: version(),
@@ -111,7 +113,7 @@ const (
 )
 
 // readiness says why a request could not be served well now.
-func readiness(db *ledger.DB, engine *effects.Engine) func(context.Context) error {
+func readiness(db *ledger.DB, loops ...func() time.Time) func(context.Context) error {
 	started := time.Now()
 	return func(ctx context.Context) error {
 		select {
@@ -124,8 +126,10 @@ func readiness(db *ledger.DB, engine *effects.Engine) func(context.Context) erro
 		if err := db.Pool().PingContext(ctx); err != nil {
 			return errors.New("no database")
 		}
-		if last := engine.LastLoop(); time.Since(started) > loopLimit && time.Since(last) > loopLimit {
-			return errors.New("the loops have stopped")
+		for _, last := range loops { // none of them waits for anybody else's network
+			if time.Since(started) > loopLimit && time.Since(last()) > loopLimit {
+				return errors.New("the loops have stopped")
+			}
 		}
 		return nil
 	}

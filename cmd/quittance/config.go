@@ -48,10 +48,11 @@ type anchorFlag struct {
 type config struct {
 	dataFlag
 	anchorFlag
-	Listen    string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	Policy    string `help:"The policy file; read again on SIGHUP." type:"existingfile" placeholder:"FILE"`
-	PublicURL string `help:"The address people and agents use, when a proxy stands in front." placeholder:"URL"`
-	Restored  bool   `help:"This database was restored from a backup: treat what is open as unknown until a person has acknowledged the gap."`
+	Listen    string   `help:"Address to listen on (${default})." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	Policy    string   `help:"The policy file; read again on SIGHUP." type:"existingfile" placeholder:"FILE"`
+	PublicURL string   `help:"The address people and agents use, when a proxy stands in front." placeholder:"URL"`
+	Proxies   []string `help:"Addresses and ranges of proxies in front (such as 10.0.0.0/8): what they say in X-Forwarded-For is believed." placeholder:"ADDRESS"`
+	Restored  bool     `help:"This database was restored from a backup: treat what is open as unknown until a person has acknowledged the gap."`
 
 	environment `kong:"-"`
 }
@@ -80,6 +81,7 @@ func (c *config) LogValue() slog.Value {
 		slog.String("anchor", c.Anchor),
 		slog.String("policy", c.Policy),
 		slog.String("public_url", c.PublicURL),
+		slog.Any("proxies", c.Proxies),
 		slog.String("environment", c.Place),
 		slog.Bool("restored", c.Restored),
 		slog.Any("bootstrap_admin_token", c.BootstrapAdminToken),

@@ -49,9 +49,8 @@ func (a *API) authenticate(c echo.Context, want caller) (identity, error) {
 	if want == anyone {
 		return identity{}, nil
 	}
-	scheme, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
-	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+	token := web.Bearer(c)
+	if token == "" {
 		return identity{}, unauthorized(c, "Send the header Authorization: Bearer with a token.")
 	}
 	found, err := a.access.Authenticate(c.Request().Context(), token)

@@ -3,6 +3,7 @@ package desk
 import (
 	"encoding/base64"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -50,6 +51,13 @@ func (d *Desk) closedList(r *request, f filter) error {
 		view.Rows = append(view.Rows, closedRow(r, x))
 	}
 	view.Closed = true
+	csv := url.Values{}
+	for _, name := range []string{"tool", "from", "to", "zone"} {
+		if value := f.values().Get(name); value != "" {
+			csv.Set(name, value)
+		}
+	}
+	view.CSV = views.Link{Text: "CSV of all effects of these days", URL: address("/effects.csv", csv)}
 	view.Pager = f.pager(next)
 	view.Empty = &views.Empty{Title: "Nothing was closed like that", Text: "In the days and by the way that the filter asks for."}
 	status := http.StatusOK
@@ -80,6 +88,11 @@ func closedState(x desk.Closed) views.State {
 }
 
 func amountOf(atomic, currency string, decimals int) *views.Money {
+	return amount(moneyOf(atomic, currency, decimals))
+}
+
+// moneyOf is an amount as its row holds it; nil where there is none, or none that is exact.
+func moneyOf(atomic, currency string, decimals int) *money.Amount {
 	if atomic == "" {
 		return nil
 	}
@@ -91,7 +104,7 @@ func amountOf(atomic, currency string, decimals int) *views.Money {
 	if err != nil {
 		return nil
 	}
-	return amount(&a)
+	return &a
 }
 
 // placeText is where a page ended, for the address of the next.

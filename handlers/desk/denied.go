@@ -33,8 +33,8 @@ func AuditAPI(who *access.Service, log *slog.Logger) echo.MiddlewareFunc {
 			if id := c.Param("effect_id"); id != "" && len(id) <= 64 {
 				row.Subject = "effect:" + id
 			}
-			_, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
-			found, authErr := who.Authenticate(c.Request().Context(), strings.TrimSpace(token))
+			ctx := context.WithoutCancel(c.Request().Context()) // the request's time is over already
+			found, authErr := who.Authenticate(ctx, web.Bearer(c))
 			switch {
 			case authErr == nil && found.Account != nil && status != http.StatusForbidden:
 				return err
@@ -46,7 +46,7 @@ func AuditAPI(who *access.Service, log *slog.Logger) echo.MiddlewareFunc {
 				return err
 			}
 			if status < 500 {
-				if err := who.Record(context.WithoutCancel(c.Request().Context()), row); err != nil {
+				if err := who.Record(ctx, row); err != nil {
 					log.Error("couldn't write the audit trail", "route", c.Path(), "error", err)
 				}
 			}

@@ -25,6 +25,8 @@ type subject struct {
 	tool  *policy.Tool
 	args  *canon.Value // nil when they cannot be parsed any more
 	draft *draft
+	// repeats is of an effect that repeats another.
+	repeats desk.Repeats
 }
 
 func (d *Desk) subject(r *request) (s subject, err error) {
@@ -44,6 +46,11 @@ func (d *Desk) subject(r *request) (s subject, err error) {
 	}
 	if s.run, err = desk.RunOfEffect(r.ctx(), d.db, s.EffectID); err != nil {
 		return s, err
+	}
+	if s.RepeatOf != "" {
+		if s.repeats, err = desk.RepeatsOf(r.ctx(), d.db, s.EffectID); err != nil {
+			return s, err
+		}
 	}
 	s.draft, err = d.readDraft(r.ctx(), s.EffectID, r.session.Person.ID)
 	return s, err

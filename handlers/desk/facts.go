@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"quittance/ledger/desk"
 	"quittance/reconcile/effects"
 	"quittance/views"
 )
@@ -50,9 +51,21 @@ func facts(s subject) []views.Fact {
 	}
 	if s.RepeatOf != "" {
 		list = append(list, views.Fact{Name: "Repeats", Value: line(s.RepeatOf), URL: effectURL(s.RepeatOf)})
+		add("With those before it", together(s.repeats))
 	}
 	add("Key", s.Key)
 	return append(list, views.Fact{Name: "Effect", Value: line(s.EffectID)})
+}
+
+// together says what an effect and the identical calls before it came to: two honest refunds
+// of ten are twenty, which neither of them shows. How much there was to give back nobody told
+// us.
+func together(x desk.Repeats) string {
+	text := fmt.Sprintf("%d of %d identical calls took effect", x.Taken, x.Before+1)
+	if sum := moneyOf(x.Amount, x.Currency, x.Decimals); sum != nil && x.Assets == 1 {
+		text += ", " + sum.Display() + " in all"
+	}
+	return text
 }
 
 // warnings are what a reader could be misled by.

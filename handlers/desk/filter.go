@@ -2,6 +2,7 @@ package desk
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -163,7 +164,7 @@ func (d *Desk) query(r *request, f filter) (q effects.QueueQuery, problem string
 		if text == "" {
 			continue
 		}
-		a, err := money.ParseDecimal(strings.ReplaceAll(text, ",", ""), asset)
+		a, err := money.ParseDecimal(ungrouped(text), asset)
 		if err != nil {
 			return q, "The amount cannot be read: " + err.Error() + "."
 		}
@@ -173,6 +174,17 @@ func (d *Desk) query(r *request, f filter) (q effects.QueueQuery, problem string
 		q.Most = q.Least
 	}
 	return q, ""
+}
+
+var inGroups = regexp.MustCompile(`^[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?$`)
+
+// ungrouped takes the commas out of an amount that is copied from a page, 1,000.50. Others
+// stay and are refused: 1,5 is one and a half to whoever types it, and not fifteen.
+func ungrouped(text string) string {
+	if inGroups.MatchString(text) {
+		return strings.ReplaceAll(text, ",", "")
+	}
+	return text
 }
 
 // onlyCurrency is the one currency that anything waits in, "" when there are several.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"quittance/reconcile/refunds"
 	"quittance/views"
 	"quittance/web"
 )
@@ -22,9 +23,12 @@ func (d *Desk) showHealth(r *request, status int, problem string) error {
 	if err != nil {
 		return err
 	}
-	loops := views.HealthLine{Name: "Loops", State: views.State{Kind: "ok", Word: "Running"}, Text: page.Loops + "; they run each second and move what time moves."}
-	if !page.Quiet {
-		loops.State = views.State{Kind: "danger", Word: "Stuck"}
+	v.Lines = []views.HealthLine{d.loopLine("Loops", d.engine.LastLoop(), loopLate, "they run each second and move what time moves.")}
+	if d.pay != nil {
+		v.Lines = append(v.Lines, d.loopLine("Loop of payments", d.pay.LastLoop(), loopLate, "it runs each second, ends orders, and heals what nobody asks about any more."))
+	}
+	if d.refund != nil {
+		v.Lines = append(v.Lines, d.loopLine("Loop of refunds", d.refund.LastLoop(), refunds.RoundLimit, "it asks the networks whether what was sent back arrived."))
 	}
 	database := time.Now()
 	if err := d.db.Pool().PingContext(r.ctx()); err != nil {
@@ -39,12 +43,11 @@ func (d *Desk) showHealth(r *request, status int, problem string) error {
 	if have != want {
 		schema.State, schema.Text = views.State{Kind: "unknown", Word: "Differs"}, fmt.Sprintf("Version %d; this program was built with %d.", have, want)
 	}
-	v.Lines = []views.HealthLine{
-		loops,
+	v.Lines = append(v.Lines, []views.HealthLine{
 		{Name: "Database", State: views.State{Kind: "ok", Word: "Answers"}, Text: "In " + time.Since(database).Round(10*time.Microsecond).String() + "."},
 		clocks, schema,
 		{Name: "This server", State: views.State{Kind: "ok", Word: "Serving"}, Text: "Version " + d.version + ", started " + r.at(d.began).Text + "."},
-	}
+	}...)
 	sealed, err := d.sealLines(r)
 	if err != nil {
 		return err
@@ -78,4 +81,26 @@ func (d *Desk) showHealth(r *request, status int, problem string) error {
 		}
 	}
 	return web.Render(r.Context, status, views.HealthPage(v))
+}
+
+// loopLine is one loop of this server: late is when it counts as stuck.
+func (d *Desk) loopLine(name string, last time.Time, late time.Duration, does string) views.HealthLine {
+	ran, ok := d.lastRan(last, late)
+	l := views.HealthLine{Name: name, State: views.State{Kind: "ok", Word: "Running"}, Text: ran + "; " + does}
+	if !ok {
+		l.State = views.State{Kind: "danger", Word: "Stuck"}
+	}
+	return l
+}
+
+// lastRan says when a loop last ran, and whether that is as it should be.
+func (d *Desk) lastRan(last time.Time, late time.Duration) (text string, ok bool) {
+	ago := time.Since(last)
+	switch {
+	case last.UnixMilli() == 0:
+		return "Loops have not run yet", time.Since(d.began) < late
+	case ago < late:
+		return "Checked " + span(ago) + " ago", true
+	}
+	return "Loops last ran " + span(ago) + " ago", false
 }

@@ -2,12 +2,16 @@ package desk_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/playwright-community/playwright-go"
 
 	"quittance/web/browsertest"
 )
@@ -292,7 +296,9 @@ func TestMoneyPages(t *testing.T) {
 	t.Parallel()
 	w := newMoneyWorld(t)
 	m := w.month()
+	doubt := w.doubt()
 	pages := []struct{ name, path string }{
+		{"payments", "/payments"}, {"payments-filter", "/payments?view=any&filters=open"}, {"payment", "/orders/" + doubt.OrderID}, {"payment-confirm", "/orders/" + doubt.OrderID + "/confirm?do=not-taken"},
 		{"refunds", "/refunds"}, {"refunds-filter", "/refunds?state=any&filters=open&zone=Asia/Tokyo"}, {"recoveries", "/recoveries?state=any"}, {"recovery", "/recoveries/" + m["recovery"]},
 		{"money", "/money"}, {"order", "/orders/" + m["order"]}, {"transfer", "/transfers/" + m["unmatched"]}, {"transfer-confirm", "/transfers/" + m["unmatched"] + "/confirm?do=give-back"},
 		{"refund-confirm", "/refunds/" + m["owed"] + "/confirm?do=approve"}, {"recovery-confirm", "/recoveries/" + m["recovery"] + "/confirm?do=confirm"}, {"refunds-empty", "/refunds?payer=nobody"},
@@ -339,6 +345,36 @@ func TestTotalsOfManyComeAfterTheRows(t *testing.T) {
 	}
 }
 
+// The export of recoveries has a control total a currency, the filter, and the position of
+// its log; text that a spreadsheet would run is made harmless.
+func TestTheExportOfRecoveries(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	for i, x := range []struct{ who, amount, currency string }{{"=HYPERLINK(1)", "1250", "USD"}, {"Birch", "50", "USD"}, {"Oak", "6400", "JPY"}} {
+		decimals := map[string]int{"USD": 2, "JPY": 0}[x.currency]
+		w.exec(`INSERT INTO recoveries (id, origin, effect_id, currency, decimals, amount, counterparty, state, opened_at, changed_at)
+			SELECT gen_random_uuid(), 'double', $1::uuid, $2, $3, $4, $5, 'confirmed', now(), now()`, w.interrupted(fmt.Sprint("run-", i), "send_payment", `{"amount":"1"}`), x.currency, decimals, x.amount, x.who)
+	}
+	w.exec(`INSERT INTO recoveries (id, origin, effect_id, counterparty, state, opened_at, changed_at)
+		SELECT gen_random_uuid(), 'double', $1::uuid, 'nobody said how much', 'suspected', now(), now()`, w.interrupted("run-9", "send_payment", `{"amount":"1"}`))
+	rows := records(t, w.signedIn("vera").get("/recoveries.csv?zone=Asia%2FTokyo"))
+	totals := map[string]string{}
+	for _, r := range rows {
+		switch r["record"] {
+		case "recovery":
+			if strings.HasPrefix(r["counterparty"], "=") || !strings.HasSuffix(r["opened_at"], "+09:00") {
+				t.Errorf("%v", r)
+			}
+		case "total":
+			totals[r["code"]] = r["amount"] + " in " + r["rows"]
+		}
+	}
+	last := rows[len(rows)-1]
+	if len(rows) != 7 || totals["USD"] != "13.00 in 2" || totals["JPY"] != "6400 in 1" || last["record"] != "export" || last["rows"] != "4" || !strings.Contains(last["filter"], "Tokyo") {
+		t.Errorf("%v", rows)
+	}
+}
+
 func TestTotalsAreNeverAddedAcrossAssets(t *testing.T) {
 	t.Parallel()
 	w := newMoneyWorld(t)
@@ -353,4 +389,96 @@ func TestTotalsAreNeverAddedAcrossAssets(t *testing.T) {
 	if !slices.IsSorted(seen) || len(slices.Compact(slices.Clone(seen))) != len(seen) || len(seen) != 6 {
 		t.Errorf("%v", seen)
 	}
+}
+
+// With eighteen decimals in every bucket of ages nothing of a list is cut off, no word is
+// broken, and the value stays exact.
+func TestListsOfManyDecimalsAreNotCutOff(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	const address = "0xa000000000000000000000000000000000000001"
+	w.exec(`ALTER TABLE refunds DISABLE TRIGGER refunds_fixed`)
+	w.exec(`ALTER TABLE refunds DISABLE TRIGGER refunds_steps_forward`)
+	for _, days := range []int{0, 1, 5, 20, 40, 90} {
+		id := w.owed(onBase, weth, address, fmt.Sprintf("%d987654321000000001", 1234+days))
+		w.exec(`UPDATE refunds SET opened_at = opened_at - make_interval(days => $2) WHERE id = $1::uuid`, id, days)
+		w.exec(`INSERT INTO recoveries (id, origin, effect_id, currency, decimals, amount, counterparty, state, opened_at, changed_at)
+			SELECT gen_random_uuid(), 'double', $1::uuid, 'WETH', 18, $2, $3, 'suspected', now() - make_interval(days => $4), now()`,
+			w.interrupted(fmt.Sprint("run-", days), "send_payment", `{"amount":"1"}`), fmt.Sprintf("%d987654321000000001", 1234+days), address, days)
+	}
+	w.owed(onBase, weth, address, "1500000000000000000")
+	w.owed(onBase, usdc, address, "4200000")
+	for name, look := range map[string]browsertest.Look{"1280": {}, "1440": {Width: 1440, Height: 900}, "360": {Width: 360, Height: 760}, "1280-dark": {Dark: true}} {
+		t.Run(name, func(t *testing.T) {
+			p := (&world{t: t, url: w.url}).page(look, "fay", "/refunds")
+			for _, path := range []string{"/refunds", "/recoveries"} {
+				goTo(t, w.world, p, path)
+				fits(t, p)
+				cut, err := p.Evaluate(`() => [...document.querySelectorAll(".scrolls")].map(e => e.scrollWidth - e.clientWidth).filter(n => n > 0)`)
+				must(t, err)
+				over, err := p.Evaluate(`() => [...document.querySelectorAll(".scrolls td, .scrolls td .money")].filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline").map(e => e.innerText)`)
+				must(t, err)
+				if len(cut.([]any)) > 0 || len(over.([]any)) > 0 {
+					t.Errorf("%s: %v px are cut off, %v do not fit their place", path, cut, over)
+				}
+				text, err := p.Locator("main").InnerText()
+				must(t, err)
+				for _, want := range []string{"1,234.987654321000000001", "1 day\n"} {
+					if !strings.Contains(text, want) {
+						t.Errorf("%s lacks %q", path, want)
+					}
+				}
+				for _, never := range []string{"1 days", address, "1.500000000000000000", "4.200000"} {
+					if strings.Contains(text, never) {
+						t.Errorf("%s says %q", path, never)
+					}
+				}
+				picture(t, p, "money-many-decimals"+strings.ReplaceAll(path, "/", "-")+"-"+name, true)
+			}
+			owner := p.GetByText("nobody", playwright.PageGetByTextOptions{Exact: new(true)}).First()
+			box, err := owner.BoundingBox()
+			must(t, err)
+			if box.Height > 30 {
+				t.Errorf("the owner stands in %v px: the word is broken", box.Height)
+			}
+		})
+	}
+}
+
+// What stands first is what this person should do next; where it is somebody else's turn
+// the page says so, and leads nowhere.
+func TestARefundLeadsToTheViewersNextStep(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	first := func(page answer) string {
+		m := regexp.MustCompile(`<button class="btn first">([^<]*)</button>`).FindAllStringSubmatch(page.body, -1)
+		var all []string
+		for _, x := range m {
+			all = append(all, x[1])
+		}
+		return strings.Join(all, ", ")
+	}
+	fay, gil, hal := w.signedIn("fay"), w.signedIn("gil"), w.signedIn("hal")
+	id := w.owed(theBank, "usd", "payer-one", "1230")
+	path := "/refunds/" + id
+	see := func(who *visitor, want, says string) {
+		t.Helper()
+		page := who.get(path)
+		if got := first(page); got != want || !strings.Contains(page.text(), says) {
+			t.Errorf("leads to %q, not %q; %q: %s", got, want, says, page.text())
+		}
+	}
+	see(hal, "", "You decided that it is given back: another person approves it.")
+	see(fay, "Approve…", "Waits for approval")
+	w.check(w.refund.Approve(t.Context(), w.act(w.fay, id)))
+	see(fay, "", "You approved it: another person sends it.")
+	see(gil, "Record…", "Waits to be sent")
+	w.check(w.refund.Start(t.Context(), w.act(w.gil, id), ""))
+	see(fay, "", "Gil Ortiz is sending it")
+	see(gil, "Record…", "Being sent")
+	w.sent(id, "")
+	see(gil, "", "You sent it: the network, or another person, says that it arrived.")
+	see(hal, "It arrived…", "Not seen to arrive yet")
+	w.check(w.refund.Saw(t.Context(), w.act(w.hal, id)))
+	see(hal, "", "Refunded")
 }

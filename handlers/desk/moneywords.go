@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"quittance/ledger/money"
 	"quittance/reconcile/access"
@@ -22,6 +23,30 @@ func (d *Desk) moneyOf(network, asset string, x money.Atomic) *views.Money {
 	m := amount(&raw)
 	m.Code = "units of " + cutText(asset, 14)
 	return m
+}
+
+// listed is an amount as a list shows it: the value is exact, but of a token the zeros at
+// its end are left out, down to two decimals. What people read as money keeps its own.
+func (d *Desk) listed(network, asset string, x money.Atomic) *views.Money {
+	m := d.moneyOf(network, asset, x)
+	if a := d.engine.Policy().RailAsset(network, asset); a != nil {
+		m.Value = shorter(m.Value, a.Asset.Code)
+	}
+	return m
+}
+
+// listedDecimals are those that an amount of a list keeps, also where they are zeros.
+const listedDecimals = 2
+
+func shorter(value, code string) string {
+	if _, err := money.Currency(code); err == nil {
+		return value
+	}
+	point := strings.IndexByte(value, '.')
+	for point >= 0 && len(value)-point-1 > listedDecimals && value[len(value)-1] == '0' {
+		value = value[:len(value)-1]
+	}
+	return value
 }
 
 // assetName is how a person knows an asset: its code, or what its rail calls it.
@@ -121,6 +146,52 @@ func calendarDays(from, to time.Time, zone *time.Location) int {
 	return int(utcDay(b).Sub(utcDay(a)) / (24 * time.Hour))
 }
 
+// days is an age in calendar days.
+func days(n int) string {
+	if n == 1 {
+		return "1 day"
+	}
+	return whole(int64(n)) + " days"
+}
+
+// ageCell is how old a row is: calendar days, and the time that has passed.
+func ageCell(from, now time.Time, zone *time.Location, late bool) views.Cell {
+	n := calendarDays(from, now, zone)
+	return views.Cell{Text: line(days(n)), Sub: line(span(now.Sub(from)) + " elapsed"), Num: true, Late: late && n >= lateDays}
+}
+
+// lateDays is where the oldest bucket begins.
+const lateDays = 61
+
+// stackedAbove is how many characters a row may have side by side before a usual window
+// cuts its last columns off.
+const stackedAbove = 92
+
+// stacked lays a table out in blocks where its longest amounts leave no room for columns.
+func stacked(t *views.Table) *views.Table {
+	sum := 0
+	for i := range t.Head {
+		widest := width(t.Head[i].Text)
+		for _, row := range t.Rows {
+			n := width(row[i].Text)
+			if m := row[i].Money; m != nil {
+				n += len(m.Value) + 1 + len(m.Code)
+			}
+			widest = max(widest, n)
+		}
+		sum += widest
+	}
+	t.Stacked = sum > stackedAbove
+	return t
+}
+
+func width(t views.Text) (n int) {
+	for _, p := range t {
+		n += utf8.RuneCountInString(p.Text)
+	}
+	return n
+}
+
 // bucketBounds are the opening times of a bucket by its number from 1; zero for none.
 func bucketBounds(bucket string, b [4]time.Time) (from, to time.Time, ok bool) {
 	switch bucket {
@@ -199,6 +270,14 @@ func (p *report) at(now time.Time) time.Time {
 		return now
 	}
 	return p.asOf.Add(-time.Nanosecond)
+}
+
+// nowOnly refuses a day for a list that is not folded from the log: it would show what is now
+// under that day's name.
+func (p *report) nowOnly() {
+	if p.values.Get("as_of") != "" {
+		p.problem = "This list shows how things stand now. Only refunds are shown as of a day."
+	}
 }
 
 // bounds of the buckets at that moment.

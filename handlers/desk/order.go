@@ -3,6 +3,7 @@ package desk
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	rows "quittance/ledger/payments"
 	"quittance/reconcile/payments"
@@ -12,21 +13,28 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// orderPage shows an order to staff, with all that hangs on it.
-func (d *Desk) orderPage(r *request) error {
+// paymentOf is the payment whose order the address names.
+func (d *Desk) paymentOf(r *request) (*payments.Payment, error) {
 	p, err := d.pay.PaymentOfOrder(r.ctx(), 0, r.Param("id"))
 	if refusal, ok := errors.AsType[*payments.Refusal](err); ok && refusal.Code == payments.CodeNotFound {
-		return echo.ErrNotFound
+		return nil, echo.ErrNotFound
 	}
+	return p, err
+}
+
+// orderPage shows a payment and its order to staff, with all that hangs on it, and lets
+// finance decide what no rail can tell.
+func (d *Desk) orderPage(r *request) error {
+	p, err := d.paymentOf(r)
 	if err != nil {
 		return err
 	}
-	page, err := d.page(r, "Order", "/money")
+	page, err := d.page(r, "Order", "/payments")
 	if err != nil {
 		return err
 	}
 	state, at := orderState("created"), p.FirstAt
-	s := views.MoneySheet{Page: page, Crumb: views.Link{Text: "Money", URL: "/money"}, Title: line("Order of " + shortName(p.Payer)), Amount: d.moneyOf(p.Network, p.Asset, p.Amount)}
+	s := views.MoneySheet{Page: page, Crumb: views.Link{Text: "Payments", URL: "/payments"}, Title: line("Order of " + shortName(p.Payer)), Amount: d.moneyOf(p.Network, p.Asset, p.Amount)}
 	if p.Order != nil {
 		state, at = orderState(p.Order.State), p.Order.CreatedAt
 		s.Facts = append(s.Facts, views.Fact{Name: "The payer's receipt", Value: line("open it"), URL: d.pay.ReceiptURL(p.Order)})
@@ -39,6 +47,10 @@ func (d *Desk) orderPage(r *request) error {
 		if !p.Order.ExpiresAt.IsZero() {
 			s.Facts = append(s.Facts, views.Fact{Name: "Open until", Value: line(r.at(p.Order.ExpiresAt.Time).Text)})
 		}
+	}
+	unknown := p.State == string(payments.Unknown) && (p.Order == nil || p.Order.State != "paid")
+	if unknown { // what nobody knows comes first
+		state = paymentState(p.State)
 	}
 	s.State, s.Lead = &state, "Asked for "+r.at(at).Text+" by gateway "+cutText(p.Gateway, nameShown)+"."
 	s.Facts = append([]views.Fact{
@@ -65,8 +77,11 @@ func (d *Desk) orderPage(r *request) error {
 		known := "not proven dead"
 		if a.DeadWhy != "" {
 			known = "dead: " + a.DeadWhy + ", block " + whole(a.DeadBlock)
+			if a.DeadWhy == "person" {
+				known = "dead: two people found that it moved nothing"
+			}
 		}
-		signed.Rows = append(signed.Rows, []views.Cell{{Text: line(a.Nonce)}, {Text: line(known), Sub: line(a.Seen)}, {Time: r.at(a.OfferedAt.Time)}, {Time: r.at(a.TakenUpAt.Time)}})
+		signed.Rows = append(signed.Rows, []views.Cell{{Text: line(shortName(a.Nonce)), Sub: line("ends " + r.at(time.Unix(a.ValidBefore, 0)).Text)}, {Text: line(known), Sub: line(a.Seen)}, {Time: r.at(a.OfferedAt.Time)}, {Time: r.at(a.TakenUpAt.Time)}})
 	}
 	for _, t := range []views.Table{transfers, refunds, signed} {
 		if len(t.Rows) > 0 {
@@ -78,7 +93,47 @@ func (d *Desk) orderPage(r *request) error {
 		return err
 	}
 	s.History = d.moneyHistory(r, events)
+	if err := d.whatWaits(r, &s, p, unknown); err != nil {
+		return err
+	}
 	return web.Render(r.Context, http.StatusOK, views.MoneySheetPage(s))
+}
+
+// whatWaits says what the payment waits for, and offers what this person may do about it.
+func (d *Desk) whatWaits(r *request, s *views.MoneySheet, p *payments.Payment, unknown bool) error {
+	list, err := rows.Page(r.ctx(), d.db, rows.Filter{View: "any", Gateway: p.Gateway, Name: p.PaymentID, Limit: 100})
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		x := &list[i]
+		if x.ID != p.ID { // of another account
+			continue
+		}
+		if why := d.pay.Blocks(x); why != "" {
+			s.Blocked = why + "."
+		}
+		waiting, err := rows.WaitingDecision(r.ctx(), d.db, p.ID)
+		if err != nil {
+			return err
+		}
+		version, err := rows.LastEvent(r.ctx(), d.db, p.ID)
+		if err != nil {
+			return err
+		}
+		switch {
+		case waiting != nil:
+			s.Blocked = decisionText(r, waiting)
+		case unknown:
+			if why := d.pay.Undecidable(p, payments.VerdictNotTaken); why != "" {
+				s.Blocked += " That nothing was taken cannot be decided: " + why
+			}
+		}
+		if r.may(finance) {
+			s.Acts = d.paymentActs(r, p, waiting, x.Alerts, version)
+		}
+	}
+	return nil
 }
 
 func (d *Desk) transferRow(r *request, t *rows.Transfer) []views.Cell {

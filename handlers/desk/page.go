@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quittance/ledger/desk"
+	"quittance/ledger/payments"
 	"quittance/ledger/queue"
 	"quittance/reconcile/policy"
 	"quittance/views"
@@ -57,7 +58,12 @@ func (d *Desk) page(r *request, title, here string) (views.Page, error) {
 		p.Nav = append(p.Nav, views.NavItem{Label: "Observed", URL: "/observe", Icon: "search"})
 	}
 	if d.refund != nil && (r.may(finance) || len(d.engine.Policy().Rails()) > 0) {
-		p.Nav = append(p.Nav, views.NavItem{Label: "Refunds", URL: "/refunds", Icon: "refunds"}, views.NavItem{Label: "Recoveries", URL: "/recoveries", Icon: "recoveries"},
+		look, err := payments.LookCount(r.ctx(), d.db, 100)
+		if err != nil {
+			return p, err
+		}
+		p.Nav = append(p.Nav, views.NavItem{Label: "Payments", URL: "/payments", Icon: "payments", Count: capped(look, 100)},
+			views.NavItem{Label: "Refunds", URL: "/refunds", Icon: "refunds"}, views.NavItem{Label: "Recoveries", URL: "/recoveries", Icon: "recoveries"},
 			views.NavItem{Label: "Money", URL: "/money", Icon: "money"})
 	}
 	if len(d.engine.Policy().Webhooks()) > 0 {
@@ -69,15 +75,11 @@ func (d *Desk) page(r *request, title, here string) (views.Page, error) {
 	for i := range p.Nav {
 		p.Nav[i].Here = p.Nav[i].URL == here
 	}
-	ago := time.Since(d.engine.LastLoop())
-	p.Quiet = ago < loopLate
-	switch {
-	case d.engine.LastLoop().UnixMilli() == 0:
-		p.Loops, p.Quiet = "Loops have not run yet", time.Since(d.began) < loopLate
-	case p.Quiet:
-		p.Loops = "Checked " + span(ago) + " ago"
-	default:
-		p.Loops = "Loops last ran " + span(ago) + " ago"
+	p.Loops, p.Quiet = d.lastRan(d.engine.LastLoop(), loopLate)
+	if d.pay != nil && p.Quiet { // the foot of a page tells of the worst
+		if ran, ok := d.lastRan(d.pay.LastLoop(), loopLate); !ok {
+			p.Loops, p.Quiet = ran, false
+		}
 	}
 	gap, err := d.engine.Gap(r.ctx())
 	if err != nil {
@@ -147,6 +149,7 @@ var notices = map[string]views.Notice{
 	"asking":       {Kind: "ok", Text: "The downstream is being asked already, or its turn comes in a moment: nobody is asked twice at once."},
 	"changed":      {Kind: "ok", Text: "Changed."},
 	"recorded":     {Kind: "ok", Text: "Recorded."},
+	"shown":        {Kind: "ok", Text: "The network was asked, and shows it. Nothing is left to be decided."},
 	"replayed":     {Kind: "ok", Text: "It is sent again now, under the same id."},
 }
 

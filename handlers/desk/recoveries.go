@@ -31,13 +31,11 @@ func recoveryMoney(v *store.Recovery, x money.Atomic) *views.Money {
 	return amount(&m)
 }
 
-func (d *Desk) recoveries(r *request) error {
-	p := d.report(r, "state", "currency", "mine")
-	page, err := d.page(r, "Recoveries", "/recoveries")
-	if err != nil {
-		return err
-	}
-	f := store.Filter{State: p.values.Get("state"), Currency: p.values.Get("currency"), From: p.from, To: p.to}
+// recoveryQuery is the filter of the list of recoveries, as its address carries it.
+func (d *Desk) recoveryQuery(r *request) (p report, f store.Filter) {
+	p = d.report(r, "state", "currency", "mine")
+	p.nowOnly()
+	f = store.Filter{State: p.values.Get("state"), Currency: p.values.Get("currency"), From: p.from, To: p.to}
 	switch f.State {
 	case "":
 		f.State = "open"
@@ -47,10 +45,20 @@ func (d *Desk) recoveries(r *request) error {
 	if p.values.Get("mine") != "" {
 		f.Owner = r.session.Person.ID
 	}
+	return p, f
+}
+
+func (d *Desk) recoveries(r *request) error {
+	p, f := d.recoveryQuery(r)
+	page, err := d.page(r, "Recoveries", "/recoveries")
+	if err != nil {
+		return err
+	}
 	v := views.MoneyList{
 		Page: page, Title: "Recoveries", Lead: "Money that left twice and that others hold. None of it is part of what is owed back.", Note: p.note(r), Filter: p.form("/recoveries"),
 		Empty: &views.Empty{Title: "Nothing is to be claimed back", Text: "No recovery fits this filter. " + page.Loops + "."},
 	}
+	v.Downloads = []views.Link{{Text: "CSV of these rows", URL: p.with("/recoveries.csv")}}
 	v.Filter.Inputs = append(v.Filter.Inputs, views.Input{Label: "Currency", Name: "currency", Value: f.Currency, Type: "text"})
 	if s := p.values.Get("state"); s != "" {
 		v.Filter.Hidden = append(v.Filter.Hidden, views.Option{Value: "state", Label: s})
@@ -101,12 +109,13 @@ func recoveryRow(r *request, x *store.Recovery, zone *time.Location) []views.Cel
 	}
 	to := views.Cell{Text: line("not said yet"), Num: true}
 	if m := recoveryMoney(x, x.Amount.V.Minus(x.Recovered)); m != nil {
+		m.Value = shorter(m.Value, m.Code)
 		to = views.Cell{Money: m, Num: true}
 	}
 	return []views.Cell{
-		{Text: line(x.Counterparty), Sub: line(sub), URL: "/recoveries/" + url.PathEscape(x.ID)}, {State: recoveryState(x), Sub: line(x.Claim)}, to,
-		{Text: line(orElse(x.Owner, "nobody"))},
-		{Text: line(whole(int64(calendarDays(x.OpenedAt, r.now, zone))) + " days"), Sub: line(span(r.now.Sub(x.OpenedAt)) + " elapsed"), Num: true},
+		{Text: line(shortName(x.Counterparty)), Sub: line(sub), URL: "/recoveries/" + url.PathEscape(x.ID)},
+		{State: recoveryState(x), Sub: show(x.Claim, noteShown, false)}, to,
+		{Text: name(orElse(x.Owner, "nobody"))}, ageCell(x.OpenedAt, r.now, zone, recoveries.Open(x.State)),
 	}
 }
 
@@ -125,6 +134,7 @@ func recoveryTotals(list []store.Sum) *views.Table {
 			n += list[i].Count
 			total = total.Plus(list[i].Open)
 			value, _, _ := strings.Cut(money.Of(list[i].Open, asset).Display(), " ")
+			value = shorter(value, code)
 			if code == "" {
 				value = grouped(list[i].Count) + " of unknown amount"
 			}
@@ -134,11 +144,12 @@ func recoveryTotals(list []store.Sum) *views.Table {
 		if code != "" {
 			m := money.Of(total, asset)
 			cells[2] = views.Cell{Money: amount(&m)}
+			cells[2].Money.Value = shorter(cells[2].Money.Value, code)
 		}
 		for j := 1; j < 8; j++ {
 			cells[j].Num = true
 		}
 		t.Rows = append(t.Rows, cells)
 	}
-	return t
+	return stacked(t)
 }

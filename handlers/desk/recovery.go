@@ -191,17 +191,11 @@ func (d *Desk) recoveryDo(r *request) error {
 	}
 	a := recoveries.Act{By: r.by(), Recovery: r.Param("id"), Version: r.form.Whole("version"), Note: r.form.Text("note")}
 	err := act.run(d, r, a, r.form.Text)
-	refusal, refused := errors.AsType[*recoveries.Refusal](err)
-	switch {
-	case err == nil:
-		return web.Redirect(r.Context, "/recoveries/"+url.PathEscape(a.Recovery)+"?done=recorded")
-	case !refused:
-		return err
-	case refusal.NotFound:
-		return echo.ErrNotFound
+	var no declined
+	if refusal, ok := errors.AsType[*recoveries.Refusal](err); ok {
+		no = declined{refusal.Detail, refusal.Detail, refusal.NotFound}
 	}
-	d.audit(r, refusal.Detail)
-	return d.showRecoveryAct(r, http.StatusConflict, r.form.Text, refusal.Detail)
+	return d.acted(r, "/recoveries/"+url.PathEscape(a.Recovery), "recorded", no, err, d.showRecoveryAct)
 }
 
 func (d *Desk) backToRecovery(r *request) error {

@@ -3,6 +3,7 @@ package desk
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -66,6 +67,9 @@ func (d *Desk) refundPage(r *request) error {
 	}
 	if why := d.refund.Blocks(o.Refund, o.transfer.Final); why != "" {
 		s.Blocked = why + "."
+	}
+	if why := refunds.NotYours(o.Refund, o.live, r.session.Person.ID); why != "" && r.may(finance) {
+		s.Blocked = strings.TrimSpace(s.Blocked + " " + why)
 	}
 	s.Figures = []views.Figure{
 		{Label: "Owed in all", Money: show(o.Amount)}, {Label: "Still open", Money: show(o.Rest())}, {Label: "Under way", Money: show(o.Reserved)},
@@ -148,12 +152,13 @@ func (d *Desk) payoutTable(r *request, o owed) views.Table {
 }
 
 // leading are the acts that take a refund on its way; the others stand aside.
-var leading = map[string]bool{"approve": true, "send": true, "saw": true, "release": true}
+var leading = map[string]bool{"approve": true, "send": true, "saw": true, "release": true, "write-off": true}
 
-// refundActs are what fits the refund as it stands; the engine decides again when it is
-// done.
+// refundActs are what fits the refund as it stands, and this person; the engine decides
+// again when it is done.
 func (d *Desk) refundActs(r *request, o owed) (acts []views.MoneyAct) {
 	me := r.session.Person.ID
+	yours := d.refund.Stuck(o.Refund, o.transfer.Final) == "" && refunds.NotYours(o.Refund, o.live, me) == ""
 	action := "/refunds/" + url.PathEscape(o.ID) + "/confirm"
 	add := func(do, title, text, button string, inputs ...views.Input) {
 		acts = append(acts, views.MoneyAct{
@@ -168,9 +173,9 @@ func (d *Desk) refundActs(r *request, o owed) (acts []views.MoneyAct) {
 		add("drop-write-off", "Do not write off", "", "Keep it owed…")
 	case o.WriteOff.Sign() > 0:
 		add("drop-write-off", "Write-off asked for", "Another person decides. You can take it back.", "Take it back…")
-	case o.State == refunds.Owed || o.State == refunds.Returned:
+	case (o.State == refunds.Owed || o.State == refunds.Returned) && yours:
 		add("approve", "Approve", "Then somebody else may send it.", "Approve…")
-	case o.State == refunds.Approved && o.ApprovedBy != me:
+	case o.State == refunds.Approved && yours:
 		add("send", "It was sent", "Record the reference on the network.", "Record…", views.Input{Label: "Reference", Name: "tx", Type: "text", Needed: true}, amountInput)
 		add("start", "I am going to send it", "Nobody else can while you do.", "Start…", amountInput)
 	case o.State == refunds.Held:
@@ -181,7 +186,9 @@ func (d *Desk) refundActs(r *request, o owed) (acts []views.MoneyAct) {
 		add("withdraw", "Withdraw the approval", "", "Withdraw…")
 	case o.live != nil && (o.State == refunds.Sending && o.live.MadeBy == me || o.State == refunds.Unknown):
 		add("send", "It was sent", "Record the reference on the network.", "Record…", views.Input{Label: "Reference", Name: "tx", Type: "text", Needed: true})
-		add("give-up", "It was not sent", "", "Not sent…")
+		if o.State == refunds.Sending || yours {
+			add("give-up", "It was not sent", "", "Not sent…")
+		}
 	}
 	if o.State == refunds.Sending {
 		add("doubt", "Nobody knows", "The amount stays reserved.", "Not known…")

@@ -166,17 +166,11 @@ func (d *Desk) refundDo(r *request) error {
 	}
 	a := refunds.Act{By: r.by(), Refund: r.Param("id"), Version: r.form.Whole("version"), Note: r.form.Text("note")}
 	err := act.run(d, r, a, refundFields{amount: r.form.Text("amount"), tx: r.form.Text("tx"), to: r.form.Text("to"), payout: r.form.Text("payout")})
-	refusal, refused := errors.AsType[*refunds.Refusal](err)
-	switch {
-	case err == nil:
-		return web.Redirect(r.Context, "/refunds/"+url.PathEscape(a.Refund)+"?done=recorded")
-	case !refused:
-		return err
-	case refusal.Code == refunds.CodeNotFound:
-		return echo.ErrNotFound
+	var no declined
+	if refusal, ok := errors.AsType[*refunds.Refusal](err); ok {
+		no = declined{string(refusal.Code), refusal.Detail, refusal.Code == refunds.CodeNotFound}
 	}
-	d.audit(r, string(refusal.Code))
-	return d.showRefundAct(r, http.StatusConflict, r.form.Text, refusal.Detail)
+	return d.acted(r, "/refunds/"+url.PathEscape(a.Refund), "recorded", no, err, d.showRefundAct)
 }
 
 func (d *Desk) backToRefund(r *request) error {

@@ -69,7 +69,7 @@ func (d *Desk) refundRows(r *request, v *views.MoneyList, p report, f store.Filt
 		v.Pager.Next = p.with("/refunds", "cursor", placeText(last.OpenedAt, last.ID))
 	}
 	now := p.at(r.now)
-	v.Rows = views.Table{Caption: "Refunds, oldest first", Head: head("What", "State", ">Open", ">Owed in all", ">Age")}
+	v.Rows = views.Table{Caption: "Refunds, oldest first", Head: head("What", "State", ">Open", ">Age")}
 	for i := range rows {
 		v.Rows.Rows = append(v.Rows.Rows, d.refundRow(r, p, &rows[i], now))
 	}
@@ -96,21 +96,19 @@ func (d *Desk) refundRow(r *request, p report, x *store.Item, now time.Time) []v
 		sub += " · " + cutText(x.Gateway, nameShown)
 	}
 	f := x.Refund()
-	blocked := d.refund.Blocks(&f, x.Final)
-	days := calendarDays(x.OpenedAt, now, p.zone)
-	age := whole(int64(days)) + " days"
-	if days == 1 {
-		age = "1 day"
+	open := views.Cell{Money: d.listed(x.Network, x.Asset, x.Open()), Num: true}
+	if x.Open().Cmp(x.Amount) != 0 {
+		open.Sub = line("of " + plainMoney(d.listed(x.Network, x.Asset, x.Amount)))
 	}
-	late := days >= 61 && refunds.Open(x.State)
 	return []views.Cell{
 		{Text: line(what), Sub: line(sub), URL: "/refunds/" + url.PathEscape(x.ID)},
-		{State: refundState(x.State), Sub: line(blocked)},
-		{Money: d.moneyOf(x.Network, x.Asset, x.Open()), Num: true},
-		{Money: d.moneyOf(x.Network, x.Asset, x.Amount), Num: true},
-		{Text: line(age), Sub: line(span(now.Sub(x.OpenedAt)) + " elapsed"), Num: true, Late: late},
+		{State: refundState(x.State), Sub: show(d.refund.Blocks(&f, x.Final), noteShown, false)},
+		open, ageCell(x.OpenedAt, now, p.zone, refunds.Open(x.State)),
 	}
 }
+
+// noteShown is how much of what somebody wrote stands in a list.
+const noteShown = 80
 
 // refundTotals is a line an asset of a rail: what is open, by age.
 func (d *Desk) refundTotals(list []store.Sum) *views.Table {
@@ -126,17 +124,17 @@ func (d *Desk) refundTotals(list []store.Sum) *views.Table {
 		for ; i < len(list) && list[i].Network == network && list[i].Asset == asset; i++ {
 			n += list[i].Count
 			total = total.Plus(list[i].Open)
-			cells[3+list[i].Bucket] = views.Cell{Text: line(d.moneyOf(network, asset, list[i].Open).Value)}
+			cells[3+list[i].Bucket] = views.Cell{Text: line(d.listed(network, asset, list[i].Open).Value)}
 		}
 		cells[0] = views.Cell{Text: line(d.assetName(network, asset)), Sub: line(d.railName(network))}
 		cells[1] = views.Cell{Text: line(grouped(n))}
-		cells[2] = views.Cell{Money: d.moneyOf(network, asset, total)}
+		cells[2] = views.Cell{Money: d.listed(network, asset, total)}
 		for j := 1; j < 8; j++ {
 			cells[j].Num = true
 		}
 		t.Rows = append(t.Rows, cells)
 	}
-	return t
+	return stacked(t)
 }
 
 func refundTabs(p report) (list []views.NavItem) {

@@ -91,7 +91,8 @@ func (d *Desk) enter(r *request) error {
 	if session != nil {
 		r.clock = clock{session.Zone, session.Now}
 	}
-	if r.Request().Method == http.MethodPost {
+	// Of somebody who was never signed in here nothing is read: a form may be 11 MB.
+	if r.Request().Method == http.MethodPost && (r.route.who == nil || session != nil) {
 		if r.form, err = web.ReadForm(r.Context); err != nil {
 			return err
 		}

@@ -43,10 +43,7 @@ func (d *Desk) showSignIn(r *request, status int, s views.SignIn) error {
 
 func (d *Desk) signIn(r *request) error {
 	next := localPath(r.form.Text("next"))
-	address := r.Request().RemoteAddr
-	if at := strings.LastIndexByte(address, ':'); at > 0 {
-		address = address[:at]
-	}
+	address := web.Address(r.Context)
 	var secret string
 	var err error
 	if token := r.form.Text("token"); token != "" {

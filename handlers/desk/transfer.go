@@ -1,7 +1,6 @@
 package desk
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 
@@ -47,11 +46,13 @@ func (d *Desk) transferPage(r *request) error {
 	}
 	s := views.MoneySheet{
 		Page: page, Crumb: views.Link{Text: "Money", URL: "/money"}, Title: line("Money from " + shortName(t.Sender)), State: &word,
-		Lead: "Known since " + r.at(t.SeenAt).Text + " from its " + map[string]string{"gateway": "gateway", "reconcile": "rail"}[t.KnownBy] + ".", Amount: d.moneyOf(t.Network, t.Asset, t.Amount),
+		Lead: "Known since " + r.at(t.SeenAt).Text + " from its " + map[string]string{"gateway": "gateway", "reconcile": "rail", "person": "order's page, by two people"}[t.KnownBy] + ".", Amount: d.moneyOf(t.Network, t.Asset, t.Amount),
 		Facts: []views.Fact{
-			{Name: "Rail", Value: line(d.railName(t.Network))}, {Name: "Reference", Value: line(t.Tx)}, {Name: "Position in it", Value: line(whole(int64(t.Position)))},
-			{Name: "From", Value: line(t.Sender)}, {Name: "To", Value: line(t.Recipient)}, {Name: "Asset", Value: line(t.Asset)},
+			{Name: "Rail", Value: line(d.railName(t.Network))}, {Name: "Reference", Value: line(t.Tx)}, {Name: "From", Value: line(t.Sender)}, {Name: "To", Value: line(t.Recipient)}, {Name: "Asset", Value: line(t.Asset)},
 		},
+	}
+	if t.Position != rows.NoPlace {
+		s.Facts = append(s.Facts, views.Fact{Name: "Position in it", Value: line(whole(int64(t.Position)))})
 	}
 	for _, f := range [][2]string{{"Memo", t.Memo}, {"Authorization", t.Nonce}} {
 		if f[1] != "" {
@@ -130,17 +131,7 @@ func (d *Desk) transferDo(r *request) error {
 	default:
 		return echo.ErrNotFound
 	}
-	refusal, refused := errors.AsType[*payments.Refusal](err)
-	switch {
-	case err == nil:
-		return web.Redirect(r.Context, "/transfers/"+url.PathEscape(in.Transfer)+"?done=recorded")
-	case !refused:
-		return err
-	case refusal.Code == payments.CodeNotFound:
-		return echo.ErrNotFound
-	}
-	d.audit(r, string(refusal.Code))
-	return d.showTransferAct(r, http.StatusConflict, r.form.Text, refusal.Detail)
+	return d.acted(r, "/transfers/"+url.PathEscape(in.Transfer), "recorded", paymentDeclined(err), err, d.showTransferAct)
 }
 
 func (d *Desk) backToTransfer(r *request) error {

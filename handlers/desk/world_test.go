@@ -143,6 +143,8 @@ func newWorldWith(t testing.TB, source string) *world {
 	var running sync.WaitGroup
 	running.Go(func() { w.engine.Loops(ctx) })
 	running.Go(func() { waker.Run(ctx) })
+	running.Go(func() { w.pay.Run(ctx) })
+	running.Go(func() { w.refund.Run(ctx) })
 	running.Go(func() {
 		if err := work.Run(ctx); err != nil && t.Context().Err() == nil {
 			t.Error(err)

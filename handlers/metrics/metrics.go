@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math/big"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,18 +29,24 @@ type Options struct {
 	DB     *ledger.DB
 	Access *access.Service
 	Log    *slog.Logger
+	// Loops tell when each loop of this server last finished a round.
+	Loops map[string]func() time.Time
 }
 
 // Register puts /metrics on e.
 func Register(e *echo.Echo, o Options) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &equation{db: o.DB, log: o.Log}, &waiting{db: o.DB, log: o.Log})
+	for name, last := range o.Loops {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quittance_loop_last_timestamp_seconds", Help: "When a loop of this server last finished a round; 0 before the first.", ConstLabels: prometheus.Labels{"loop": name},
+		}, func() float64 { return float64(last().UnixMilli()) / 1000 }))
+	}
 	answer := promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 	e.GET("/metrics", func(c echo.Context) error {
-		scheme, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
-		who, err := o.Access.Authenticate(c.Request().Context(), strings.TrimSpace(token))
+		who, err := o.Access.Authenticate(c.Request().Context(), web.Bearer(c))
 		switch {
-		case !strings.EqualFold(scheme, "Bearer"), errors.Is(err, access.ErrUnknown):
+		case errors.Is(err, access.ErrUnknown):
 			c.Response().Header().Set("WWW-Authenticate", "Bearer")
 			return &web.Problem{Status: http.StatusUnauthorized, Code: "unauthorized", Detail: "Send the header Authorization: Bearer with a person's token."}
 		case err != nil:

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"quittance/handlers/metrics"
 	"quittance/ledger"
@@ -47,7 +48,9 @@ func TestMetricsAreForPeopleWithARole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics.Register(e, metrics.Options{DB: db, Access: who, Log: log})
+	metrics.Register(e, metrics.Options{DB: db, Access: who, Log: log, Loops: map[string]func() time.Time{
+		"payments": func() time.Time { return time.UnixMilli(1_700_000_000_500) }, "refunds": func() time.Time { return time.UnixMilli(0) },
+	}})
 	s := httptest.NewServer(e)
 	t.Cleanup(s.Close)
 	get := func(token string) (int, string) {
@@ -80,6 +83,8 @@ func TestMetricsAreForPeopleWithARole(t *testing.T) {
 		`quittance_payments_open{asked="yes",network="bank:main",state="unknown"} 1`,
 		`quittance_payments_open{asked="no",network="bank:main",state="unknown"} 2`,
 		`quittance_payments_open_oldest_seconds{asked="no",network="bank:main",state="unknown"}`,
+		`quittance_loop_last_timestamp_seconds{loop="payments"} 1.7000000005e+09`, `quittance_loop_last_timestamp_seconds{loop="refunds"} 0`,
+		`quittance_payments_alerts_open 0`, `quittance_payments_settled_not_paid 0`,
 		"go_goroutines",
 	} {
 		if !strings.Contains(body, want) {

@@ -22,12 +22,16 @@ var (
 	open = prometheus.NewDesc("quittance_payments_open",
 		"Payments that are in flight, or of which nobody knows yet what became. asked=no: unknown, and its rail has not been asked when it was due; a person has to look.",
 		[]string{"network", "state", "asked"}, nil)
-	oldest = prometheus.NewDesc("quittance_payments_open_oldest_seconds", "How old the oldest of them is.", []string{"network", "state", "asked"}, nil)
+	alerts  = prometheus.NewDesc("quittance_payments_alerts_open", "Payments with an alert that nobody has said they saw.", nil, nil)
+	notPaid = prometheus.NewDesc("quittance_payments_settled_not_paid", "Payments that their gateway settled, and whose order is not paid.", nil, nil)
+	oldest  = prometheus.NewDesc("quittance_payments_open_oldest_seconds", "How old the oldest of them is.", []string{"network", "state", "asked"}, nil)
 )
 
 func (w *waiting) Describe(ch chan<- *prometheus.Desc) {
 	ch <- open
 	ch <- oldest
+	ch <- alerts
+	ch <- notPaid
 }
 
 func (w *waiting) Collect(ch chan<- prometheus.Metric) {
@@ -39,6 +43,14 @@ func (w *waiting) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.NewInvalidMetric(open, errors.New("the database cannot be read"))
 		return
 	}
+	raised, unpaid, err := payments.AlertCount(ctx, w.db)
+	if err != nil {
+		w.log.Error("alerts could not be counted for the metrics", "error", err)
+		ch <- prometheus.NewInvalidMetric(alerts, errors.New("the database cannot be read"))
+		return
+	}
+	ch <- prometheus.MustNewConstMetric(alerts, prometheus.GaugeValue, float64(raised))
+	ch <- prometheus.MustNewConstMetric(notPaid, prometheus.GaugeValue, float64(unpaid))
 	for _, l := range list {
 		asked := "yes"
 		if l.Unasked {

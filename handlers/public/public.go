@@ -16,6 +16,14 @@ import (
 	"quittance/web"
 )
 
+// Limits of one network address in a minute. A receipt's token cannot be guessed; this keeps
+// whoever tries from filling logs and asking the database for it. Several payers may share
+// an address.
+const (
+	anyLimit  = 600
+	missLimit = 30
+)
+
 // Options are what the pages have to be told.
 type Options struct {
 	Payments *payments.Engine
@@ -27,12 +35,13 @@ type public struct {
 	pay    *payments.Engine
 	policy func() *policy.Policy
 	log    *slog.Logger
-	limit  *limiter
+	asked  *web.Limiter
+	missed *web.Limiter // those that named no receipt; what does name one is still answered
 }
 
 // Register puts the receipts on e.
 func Register(e *echo.Echo, o Options) {
-	p := &public{pay: o.Payments, policy: o.Policy, log: o.Log, limit: newLimiter()}
+	p := &public{pay: o.Payments, policy: o.Policy, log: o.Log, asked: web.NewLimiter(), missed: web.NewLimiter()}
 	// All that begins like a receipt is answered alike, whatever follows.
 	e.GET("/r/*", p.receipt, web.Timeout(web.DefaultTimeout))
 }
@@ -42,16 +51,13 @@ func (p *public) receipt(c echo.Context) error {
 	h.Set("Vary", "Accept")
 	h.Set("X-Robots-Tag", "noindex, nofollow, noarchive")
 	h.Set("Referrer-Policy", "no-referrer")
-	address := c.Request().RemoteAddr
-	if at := strings.LastIndexByte(address, ':'); at > 0 {
-		address = address[:at]
-	}
-	if !p.limit.allow(address) {
+	address := web.Address(c)
+	if p.asked.Count(address) > anyLimit {
 		return p.refuse(c, http.StatusTooManyRequests)
 	}
 	r, err := p.pay.ReceiptOf(c.Request().Context(), c.Param("*"))
 	if refusal, ok := errors.AsType[*payments.Refusal](err); ok && refusal.Code == payments.CodeNotFound {
-		if p.limit.missed(address) {
+		if p.missed.Count(address) > missLimit {
 			return p.refuse(c, http.StatusTooManyRequests)
 		}
 		return p.refuse(c, http.StatusNotFound)

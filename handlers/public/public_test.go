@@ -374,3 +374,34 @@ func TestGuessingIsSlowedDown(t *testing.T) {
 	}
 	w.says(at, "Nothing received so far")
 }
+
+// The receipt promises a day only while it lies ahead; after it, it says that it is late.
+func TestAReceiptOfALateRefundSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, at := w.order("usd", "1000")
+	w.arrive(p, "1000")
+	m := w.arrive(p, "1000")
+	promise, late := "We send the refund by the day that stands above", "The refund is late"
+	if page := w.page(at); !strings.Contains(page, promise) || strings.Contains(page, late) {
+		t.Errorf("%s", page)
+	}
+	_, err := w.db.Pool().ExecContext(t.Context(), `ALTER TABLE refunds DISABLE TRIGGER refunds_fixed; ALTER TABLE refunds DISABLE TRIGGER refunds_steps_forward;
+		UPDATE refunds SET opened_at = opened_at - interval '11 days'`)
+	w.must(err)
+	page, j := w.page(at), w.get(at, "application/json").body
+	if strings.Contains(page, promise) || !strings.Contains(page, late) || !strings.Contains(page, "still owed to you") || !strings.Contains(j, `"late":true`) {
+		t.Errorf("%s\n%s", page, j)
+	}
+	_, err = w.db.Pool().ExecContext(t.Context(), `ALTER TABLE refunds ENABLE TRIGGER refunds_steps_forward`)
+	w.must(err)
+	w.must(w.refund.Approve(t.Context(), w.act(w.ada, m.Refund.ID)))
+	w.must(w.refund.Send(t.Context(), w.act(w.ben, m.Refund.ID), refunds.Reference{Tx: "out-9"}))
+	if page := w.page(at); !strings.Contains(page, "on its way, later than the day") {
+		t.Errorf("%s", page)
+	}
+	w.must(w.refund.Saw(t.Context(), w.act(w.cem, m.Refund.ID)))
+	if page, j := w.page(at), w.get(at, "application/json").body; strings.Contains(page, "is late") || strings.Contains(j, `"late"`) {
+		t.Errorf("%s\n%s", page, j)
+	}
+}

@@ -79,9 +79,27 @@ func (t *told) say() {
 	case "Closed":
 		t.next = ask
 	default:
-		t.next = "We send the refund by the day that stands above. Nothing is needed from you. " + ask
+		t.next = t.promise(word) + " Nothing is needed from you. " + ask
 	}
 }
+
+// promise says when the refund comes, and that it is late where the day has passed.
+func (t *told) promise(word string) string {
+	switch away := word == wordAway; {
+	case away && t.late():
+		return "The refund is on its way, later than the day that stands above. It counts as refunded when it has arrived."
+	case away:
+		return "The refund is on its way. It counts as refunded when it has arrived."
+	case t.late():
+		return "The refund is late: the day that stands above has passed. It is still owed to you."
+	}
+	return "We send the refund by the day that stands above."
+}
+
+// late tells that something is still owed after the day by which it was due.
+func (t *told) late() bool { return !t.DueBy.IsZero() && t.Now.After(t.DueBy) }
+
+const wordAway = "Refund on its way"
 
 // refundWord is the refund's state in the payer's words.
 func (t *told) refundWord() string {
@@ -96,7 +114,7 @@ func (t *told) refundWord() string {
 	case refunds.WrittenOff:
 		return "Closed"
 	case refunds.Sending, refunds.Sent, refunds.Unknown:
-		return "Refund on its way"
+		return wordAway
 	}
 	return "Refund due"
 }
@@ -180,6 +198,7 @@ type jsonRefund struct {
 	Amount      jsonAmount `json:"amount"`
 	Refunded    jsonAmount `json:"refunded"`
 	DueBy       string     `json:"due_by,omitempty"`
+	Late        bool       `json:"late,omitempty"` // that day has passed, and something is still owed
 	Destination string     `json:"destination,omitempty"`
 	References  []string   `json:"references,omitempty"`
 }
@@ -216,7 +235,7 @@ func (t *told) json() jsonReceipt {
 	if t.Refund != "" {
 		out.Refund = &jsonRefund{State: t.Refund, Words: t.refundWord(), Amount: exact(t.Owed), Refunded: exact(t.Refunded), Destination: t.Destination, References: t.RefundTxs}
 		if !t.DueBy.IsZero() {
-			out.Refund.DueBy = t.DueBy.UTC().Format(time.RFC3339)
+			out.Refund.DueBy, out.Refund.Late = t.DueBy.UTC().Format(time.RFC3339), t.late()
 		}
 	}
 	return out

@@ -2,7 +2,6 @@ package payments
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -55,15 +54,7 @@ func OrderByReceipt(ctx context.Context, r ledger.Reader, hash []byte) (*Order, 
 }
 
 func order(ctx context.Context, r ledger.Reader, query string, args ...any) (*Order, error) {
-	var o Order
-	err := r.Get(ctx, &o, query, args...)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("couldn't read an order: %w", err)
-	}
-	return &o, nil
+	return row[Order](ctx, r, "an order", query, args...)
 }
 
 // AddOrder creates the order of a payment. The error violates orders_memo where another

@@ -181,15 +181,7 @@ func ByNonce(ctx context.Context, r ledger.Reader, network, asset, payer, nonce 
 }
 
 func one(ctx context.Context, r ledger.Reader, query string, args ...any) (*Row, error) {
-	var p Row
-	err := r.Get(ctx, &p, query, args...)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("couldn't read a payment: %w", err)
-	}
-	return &p, nil
+	return row[Row](ctx, r, "a payment", query, args...)
 }
 
 // TakeOver gives the payment to another try of its gateway: its fence rises, its age

@@ -3,7 +3,6 @@ package payments
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -65,15 +64,7 @@ func RefundOf(ctx context.Context, r ledger.Reader, transfer string) (*Refund, e
 }
 
 func refund(ctx context.Context, r ledger.Reader, query, id string) (*Refund, error) {
-	var f Refund
-	err := r.Get(ctx, &f, query, id)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("couldn't read a refund: %w", err)
-	}
-	return &f, nil
+	return row[Refund](ctx, r, "a refund", query, id)
 }
 
 // RefundByID reads a refund; nil where there is none.

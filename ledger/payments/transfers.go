@@ -2,8 +2,8 @@ package payments
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"quittance/ledger"
@@ -52,6 +52,40 @@ func TransferAt(ctx context.Context, r ledger.Reader, network, hash string, posi
 	return transfer(ctx, r, `SELECT `+transferColumns+` FROM transfers t WHERE t.network = $1 AND t.tx_hash = $2 AND t.position = $3`, network, hash, position)
 }
 
+// NoPlace is the position of what people told of, who know a reference and no place in it.
+// No rail has one so large.
+const NoPlace = math.MaxInt32
+
+// ToldAt reads a movement that people told of, which may be the one that is shown at a
+// place now: it is the first that fits, and stays it. nil where there is none.
+func ToldAt(ctx context.Context, r ledger.Reader, m *Moved) (*Transfer, error) {
+	return transfer(ctx, r, `SELECT `+transferColumns+` FROM transfers t WHERE t.network = $1 AND t.tx_hash = $2 AND t.position = $3 AND t.asset = $4 AND t.sender = $5
+		AND t.recipient = $6 AND t.amount = $7 AND COALESCE(t.shown_position, $8) = $8`, m.Network, m.Tx, NoPlace, m.Asset, m.Sender, m.Recipient, m.Amount, m.Position)
+}
+
+// ShownAt records the place at which a movement was shown that people had told of.
+func ShownAt(ctx context.Context, tx *ledger.Tx, id string, position int) error {
+	return exactly(ctx, tx, "record where a transfer was shown", `UPDATE transfers SET shown_position = $2, changed_at = clock_timestamp() WHERE id = $1::uuid`, id, position)
+}
+
+// TransfersIn are the movements that are known under one reference of a network.
+func TransfersIn(ctx context.Context, r ledger.Reader, network, hash string) (list []Transfer, err error) {
+	err = r.Select(ctx, &list, `SELECT `+transferColumns+` FROM transfers t WHERE t.network = $1 AND t.tx_hash = $2 ORDER BY t.position`, network, hash)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read transfers: %w", err)
+	}
+	return list, nil
+}
+
+// AskSoon makes a transfer the next of its network that its rail is asked about, unless it is
+// final.
+func AskSoon(ctx context.Context, tx *ledger.Tx, id string) error {
+	if _, err := tx.Exec(ctx, `UPDATE transfers SET asked_at = '-infinity' WHERE id = $1::uuid AND NOT final`, id); err != nil {
+		return fmt.Errorf("couldn't let a transfer be asked about: %w", err)
+	}
+	return nil
+}
+
 // TransferByID reads a transfer; nil where there is none.
 func TransferByID(ctx context.Context, r ledger.Reader, id string) (*Transfer, error) {
 	return transfer(ctx, r, `SELECT `+transferColumns+` FROM transfers t WHERE t.id = $1::uuid`, id)
@@ -63,15 +97,7 @@ func LockTransfer(ctx context.Context, tx *ledger.Tx, id string) (*Transfer, err
 }
 
 func transfer(ctx context.Context, r ledger.Reader, query string, args ...any) (*Transfer, error) {
-	var t Transfer
-	err := r.Get(ctx, &t, query, args...)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("couldn't read a transfer: %w", err)
-	}
-	return &t, nil
+	return row[Transfer](ctx, r, "a transfer", query, args...)
 }
 
 // TransfersOf are the transfers of an order, first to last.

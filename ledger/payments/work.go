@@ -2,8 +2,6 @@ package payments
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"quittance/ledger"
 )
@@ -20,16 +18,8 @@ type Work struct {
 // WorkOf reads what the payment pays for, of the run that a payment has; nil when no work
 // was recorded.
 func WorkOf(ctx context.Context, r ledger.Reader, account int64, run string) (*Work, error) {
-	var w Work
-	err := r.Get(ctx, &w, `
+	return row[Work](ctx, r, "the work of a payment", `
 		SELECT e.id, e.state, e.released, e.fence, COALESCE(e.result, '') AS result
 		FROM runs r JOIN effects e ON e.run_id = r.id WHERE r.account_id = $1 AND r.run_id = $2
 		ORDER BY e.opened_at DESC LIMIT 1`, account, run)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("couldn't read the work of a payment: %w", err)
-	}
-	return &w, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 
 	"quittance/ledger"
 	"quittance/ledger/money"
@@ -39,6 +40,7 @@ type Recovery struct {
 	Version      int64                  `db:"version"`
 	Summary      string                 `db:"summary"` // of the effect
 	Tool         string                 `db:"tool"`
+	Position     int64                  `db:"position"` // of the log, for [Stream]
 }
 
 const columns = `v.id, COALESCE(v.effect_id::text, '') AS effect_id, COALESCE(v.payout_id::text, '') AS payout_id, COALESCE(p.refund_id::text, '') AS refund_id,
@@ -218,6 +220,19 @@ func Page(ctx context.Context, r ledger.Reader, f Filter) (list []Recovery, err 
 		return nil, fmt.Errorf("couldn't list recoveries: %w", err)
 	}
 	return list, nil
+}
+
+// Stream reads all that the filter matches in one statement, row after row: the caller
+// closes it. Each row carries the position of the log of recoveries that it was made at.
+func Stream(ctx context.Context, db *ledger.DB, f Filter) (*sqlx.Rows, error) {
+	var c where.Conds
+	f.conds(&c)
+	rows, err := db.Query(ctx, `SELECT `+columns+`, (SELECT COALESCE(max(id), 0) FROM recovery_events) AS position FROM recoveries v`+joins+`
+		WHERE `+c.String()+` ORDER BY v.opened_at, v.id`, c.Args()...)
+	if err != nil {
+		return nil, fmt.Errorf("couldn't read recoveries: %w", err)
+	}
+	return rows, nil
 }
 
 // Sum is what is to come back of one currency in one bucket of ages; of those whose amount

@@ -73,11 +73,15 @@ func (f *Filter) source(c *where.Conds) string {
 		return "refunds"
 	}
 	at := c.Arg(f.AsOf)
+	then := ""
+	if f.State == "open" { // what is closed since before then was closed then: it is not folded
+		then = " AND (" + openCond + " OR f.changed_at >= " + at + ")"
+	}
 	return `(SELECT f.id, f.transfer_id, f.network, f.asset, f.gateway, f.payer, NULL::text AS destination, e.d->>'state' AS state, e.d->>'reason' AS reason,
 		(e.d->>'amount')::numeric AS amount, (e.d->>'approved')::numeric AS approved, (e.d->>'reserved')::numeric AS reserved, (e.d->>'paid')::numeric AS paid,
 		(e.d->>'written_off')::numeric AS written_off, NULL::numeric AS write_off, NULL::text AS held_why, f.opened_at, e.at AS changed_at
 		FROM refunds f CROSS JOIN LATERAL (SELECT at, data::jsonb AS d FROM payment_events x WHERE x.refund_id = f.id AND x.at < ` + at + ` ORDER BY x.id DESC LIMIT 1) e
-		WHERE f.opened_at < ` + at + `)`
+		WHERE f.opened_at < ` + at + then + `)`
 }
 
 func (f *Filter) conds(c *where.Conds) {
@@ -151,19 +155,26 @@ type Sum struct {
 }
 
 // Sums adds up what the filter matches, by asset and age. A row is in the first bucket
-// whose bound is at or before its opening; bounds fall.
+// whose bound is at or before its opening; bounds fall. Each bucket is a stretch of an index
+// with a few groups: grouped by an expression, the rows would be sorted.
 func Sums(ctx context.Context, r ledger.Reader, f Filter, bounds [4]time.Time) (list []Sum, err error) {
 	var c where.Conds
 	source := f.source(&c)
 	f.conds(&c)
-	bucket := "CASE"
+	var at [len(bounds)]string
 	for i, b := range bounds {
-		bucket += fmt.Sprintf(" WHEN f.opened_at >= %s THEN %d", c.Arg(b), i)
+		at[i] = c.Arg(b) + "::timestamptz"
 	}
-	bucket += " ELSE 4 END"
+	buckets := "(0, " + at[0] + ", 'infinity'::timestamptz)"
+	for i := 1; i < len(at); i++ {
+		buckets += fmt.Sprintf(", (%d, %s, %s)", i, at[i], at[i-1])
+	}
+	buckets += fmt.Sprintf(", (%d, '-infinity', %s)", len(at), at[len(at)-1])
 	err = r.Select(ctx, &list, `
-		SELECT f.network, f.asset, `+bucket+` AS bucket, count(*) AS count, sum(f.amount - f.paid - f.written_off) AS open
-		FROM `+source+` f WHERE `+c.String()+` GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, c.Args()...)
+		SELECT s.network, s.asset, b.bucket, s.count, s.open FROM (VALUES `+buckets+`) b(bucket, since, before)
+		CROSS JOIN LATERAL (SELECT f.network, f.asset, count(*) AS count, sum(f.amount) - sum(f.paid) - sum(f.written_off) AS open
+			FROM `+source+` f WHERE `+c.String()+` AND f.opened_at >= b.since AND f.opened_at < b.before GROUP BY 1, 2) s
+		ORDER BY 1, 2, 3`, c.Args()...)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't add refunds up: %w", err)
 	}

@@ -53,8 +53,9 @@ func (p *Person) Is(roles ...string) bool {
 	return p != nil && slices.ContainsFunc(roles, func(r string) bool { return slices.Contains(p.Roles, r) })
 }
 
-// trust is how long an answer about a token is used again: a revoked token opens
-// nothing after that, on any server.
+// trust is how long an answer about an agent's token is used again: a revoked one opens
+// nothing after that, on any server. About people's tokens every call asks: there are few,
+// and somebody who was disabled must not decide one more payment.
 const trust = 2 * time.Second
 
 // cacheLimit bounds the answers kept; only tokens that exist are kept.
@@ -97,15 +98,12 @@ func (s *Service) Authenticate(ctx context.Context, bearer string) (Identity, er
 	if err != nil {
 		return Identity{}, fmt.Errorf("couldn't look up a token: %w", err)
 	}
-	var who Identity
-	if o.Account != 0 {
-		who.Account = &Account{o.Account, o.Name}
-	} else {
-		who.Person = &Person{o.Person, o.Name, o.Roles}
-	}
-	until := now.Add(trust)
+	who, until := Identity{Account: &Account{o.Account, o.Name}}, now.Add(trust)
 	if !o.ExpiresAt.IsZero() && o.ExpiresAt.Before(until) {
 		until = o.ExpiresAt.Time
+	}
+	if o.Account == 0 {
+		who, until = Identity{Person: &Person{o.Person, o.Name, o.Roles}}, time.Time{}
 	}
 	s.mu.Lock()
 	if len(s.known) >= cacheLimit {
@@ -114,6 +112,14 @@ func (s *Service) Authenticate(ctx context.Context, bearer string) (Identity, er
 	s.known[hash] = answer{who, until}
 	s.mu.Unlock()
 	return who, nil
+}
+
+// Known tells that a token opened something when it was last looked up here: it is no guess.
+func (s *Service) Known(bearer string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.known[sha256.Sum256([]byte(bearer))]
+	return ok
 }
 
 func (s *Service) forget(hash [32]byte) {

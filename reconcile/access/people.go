@@ -186,14 +186,12 @@ func (s *Service) SetRoles(ctx context.Context, by MadeBy, person int64, was, ro
 // Disable ends somebody's access: sessions and tokens stop at once. [ErrChanged],
 // [ErrLastAdmin].
 func (s *Service) Disable(ctx context.Context, by MadeBy, person int64) error {
-	err := s.changePerson(ctx, by, "person.disable", person, "enabled", "disabled", func(ctx context.Context, tx *ledger.Tx) (bool, error) {
+	return s.changePerson(ctx, by, "person.disable", person, "enabled", "disabled", func(ctx context.Context, tx *ledger.Tx) (bool, error) {
 		if _, err := store.EndSessions(ctx, tx, person, 0); err != nil {
 			return false, err
 		}
 		return store.DisablePerson(ctx, tx, person)
 	})
-	s.forgetAll() // their tokens are believed no longer, here at once
-	return err
 }
 
 // Enable gives somebody their access back.

@@ -27,7 +27,7 @@ const lockPatience = 5 * time.Second
 // An error after that may leave the lines written, in part or whole: the caller reads
 // the file before it tries again.
 func Append(ctx context.Context, path string, at Place, torn int64, lines []byte, last func(context.Context) error) (err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	f, err := openFile(path, os.O_RDWR|os.O_APPEND)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrGone
 	}

@@ -76,7 +76,7 @@ func Open(path string, at Place) (file *File, rotated bool, err error) {
 }
 
 func openAt(path string, at Place) (*File, error) {
-	f, err := os.Open(path)
+	f, err := openFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrGone
 	}

@@ -58,7 +58,7 @@ func beginAlike(a, b string) bool {
 }
 
 func headOf(path string, n int) []byte {
-	f, err := os.Open(path)
+	f, err := openFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil
 	}
@@ -159,12 +159,12 @@ func copied(path, other string, info os.FileInfo) bool {
 
 // beginsWith tells whether a begins with all of b, which is not empty.
 func beginsWith(a, b string) bool {
-	x, err := os.Open(a)
+	x, err := openFile(a, os.O_RDONLY)
 	if err != nil {
 		return false
 	}
 	defer x.Close()
-	y, err := os.Open(b)
+	y, err := openFile(b, os.O_RDONLY)
 	if err != nil {
 		return false
 	}

@@ -61,6 +61,9 @@ func (c *conditions) authoritative() Condition {
 	if !c.t.AbsenceIsProof {
 		return Condition{Name: Authoritative, Never: true, Why: "The policy does not say that absence is proof here."}
 	}
+	if spelledTwoWays(c.q.Arguments) {
+		return Condition{Name: Authoritative, Never: true, Why: "The call holds letters as several characters (not in Unicode NFC). The source may have stored the other spelling and not find it by this one."}
+	}
 	return Condition{Name: Authoritative, Met: true, Why: "The policy says that absence is proof here."}
 }
 

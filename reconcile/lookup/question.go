@@ -3,6 +3,8 @@ package lookup
 import (
 	"time"
 
+	"golang.org/x/text/unicode/norm"
+
 	"quittance/ledger/money"
 	"quittance/reconcile/canon"
 )
@@ -57,6 +59,29 @@ func (q *Question) Absent(s *Seen) bool {
 		}
 	}
 	return s.Complete
+}
+
+// spelledTwoWays says whether a text of the call was sent with letters in parts, such as e and
+// an accent for é. The agent sent that on; we ask for a business key in one piece. A source
+// that compares bytes then shows nothing although it is there.
+func spelledTwoWays(v *canon.Value) bool {
+	if v == nil {
+		return false
+	}
+	if text, ok := v.Text(); ok && !norm.NFC.IsNormalString(text) {
+		return true
+	}
+	for _, item := range v.Items() {
+		if spelledTwoWays(item) {
+			return true
+		}
+	}
+	for _, member := range v.Members() {
+		if spelledTwoWays(member) {
+			return true
+		}
+	}
+	return false
 }
 
 // As is the same question about what goes by another key, whatever it is found by: the

@@ -11,8 +11,8 @@ import (
 
 // again meets a movement that is on record: what was said before must be said again, and
 // where it stands on its rail may have changed.
-func (e *Engine) again(ctx context.Context, tx *ledger.Tx, pay *Payment, p Posted) (*Moved, error) {
-	t, err := payments.TransferAt(ctx, tx, p.Network, p.Tx, p.Position) // as it is now that its payment is held
+func (e *Engine) again(ctx context.Context, tx *ledger.Tx, pay *Payment, p Posted, id string) (*Moved, error) {
+	t, err := payments.TransferByID(ctx, tx, id) // as it is now that its payment is held
 	if err != nil {
 		return nil, err
 	}
@@ -29,10 +29,28 @@ func (e *Engine) again(ctx context.Context, tx *ledger.Tx, pay *Payment, p Poste
 	if t.Asset != p.Asset || t.Sender != p.Sender || t.Recipient != p.Recipient || t.Amount.Cmp(p.Amount) != 0 || p.Nonce != "" && t.Nonce != "" && t.Nonce != p.Nonce {
 		return nil, &Refusal{Code: CodeConflict, Reason: ReasonRequest, Detail: "The same place of the rail is on record with another movement."}
 	}
+	if t.Position == payments.NoPlace {
+		if err := payments.ShownAt(ctx, tx, t.ID, p.Position); err != nil {
+			return nil, err
+		}
+	}
+	if p.Hearsay && p.Reverted != t.Reverted() && !t.Final {
+		if err := payments.AskSoon(ctx, tx, t.ID); err != nil {
+			return nil, err
+		}
+		f, err := payments.RefundOf(ctx, tx, t.ID)
+		return &Moved{Transfer: *t, Refund: f}, err
+	}
 	before := *t
 	t.Block, t.BlockHash = orElse(p.Block, t.Block), orElse(p.BlockHash, t.BlockHash)
 	switch {
 	case p.Reverted && t.Final:
+		if pay != nil {
+			e := payments.Event{Payment: pay.ID, Transfer: t.ID, Kind: "final_reverted", Alert: true}
+			if err := payments.RecordOnce(ctx, tx, e, map[string]any{"tx": t.Tx, "position": t.Position}, lateLimit); err != nil {
+				return nil, err
+			}
+		}
 		return nil, &Refusal{Code: CodeConflict, Reason: ReasonRequest, Detail: "The transfer is on record as final, and what is final is not reorganised away. A person has to look."}
 	case p.Reverted && !t.Reverted():
 		return e.revert(ctx, tx, pay, before, *t)

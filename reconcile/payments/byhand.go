@@ -3,7 +3,6 @@ package payments
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"quittance/ledger"
 	"quittance/ledger/audit"
@@ -92,11 +91,8 @@ func notNow(detail string) *Refusal {
 // byHand runs f in a transaction that holds the payment of the transfer's order, or of the
 // order that it is to be matched to, and the transfer.
 func (e *Engine) byHand(ctx context.Context, in ByHand, f func(ctx context.Context, tx *ledger.Tx, pay *Payment, t payments.Transfer) (*Moved, error)) (m *Moved, err error) {
-	if in.By.Person == nil || strings.TrimSpace(in.Note) == "" {
-		return nil, notNow("Say why, in a note.")
-	}
-	if len(in.Note) > 4096 {
-		return nil, notNow("A note has at most 4096 bytes.")
+	if err := noted(in.By, in.Note); err != nil {
+		return nil, err
 	}
 	if !isUUID(in.Transfer) {
 		return nil, errNoTransfer

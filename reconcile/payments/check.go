@@ -23,20 +23,22 @@ func (e *Engine) check(ctx context.Context, network string, rail Rail) error {
 	errs := make([]error, len(list))
 	var all sync.WaitGroup
 	for i, id := range list {
-		all.Go(func() { errs[i] = e.checkOne(ctx, id, rail) })
+		all.Go(func() { _, errs[i] = e.checkOne(ctx, id, rail) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-func (e *Engine) checkOne(ctx context.Context, id int64, rail Rail) error {
+// checkOne asks a rail about each authorization of a payment that is not proven dead, by its
+// row's number, and records what that proves.
+func (e *Engine) checkOne(ctx context.Context, id int64, rail Rail) (map[int64]Sight, error) {
 	row, err := payments.ByID(ctx, e.db, id)
 	if err != nil || row == nil {
-		return err
+		return nil, err
 	}
 	p, err := load(ctx, e.db, row)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// One patience for all of them: whoever takes longer counts as dead.
 	asking, cancel := context.WithTimeout(ctx, patience)
@@ -55,17 +57,17 @@ func (e *Engine) checkOne(ctx context.Context, id int64, rail Rail) error {
 			Asset: a.Asset, Payer: a.Payer, Nonce: a.Nonce, PayTo: p.PayTo, ValidBefore: a.ValidBefore, Amount: p.Amount, Since: p.FirstAt,
 		})
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		sights[a.ID], until[a.ID], said = s, a.ValidBefore, cut(s.Said, 1000)
 		if s.Landed != nil {
 			s.Landed.KnownBy = "reconcile"
 			if err := e.postSeen(ctx, *s.Landed, p.Account); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return e.each(ctx, []int64{id}, func(ctx context.Context, tx *ledger.Tx, p *Payment) error {
+	return sights, e.each(ctx, []int64{id}, func(ctx context.Context, tx *ledger.Tx, p *Payment) error {
 		open := false
 		for i := range p.Authorizations {
 			a := &p.Authorizations[i]
@@ -95,6 +97,11 @@ func (e *Engine) checkOne(ctx context.Context, id int64, rail Rail) error {
 				open = true
 			}
 		}
+		if !open {
+			if err := e.neverPaid(ctx, tx, p.ID); err != nil {
+				return err
+			}
+		}
 		next := time.Duration(0)
 		if step := p.CheckStep + 1; open || p.Order == nil && len(p.Authorizations) == 0 {
 			if next = later; step < len(checks) {
@@ -103,4 +110,23 @@ func (e *Engine) checkOne(ctx context.Context, id int64, rail Rail) error {
 		}
 		return payments.Checked(ctx, tx, p.ID, next, p.CheckStep+1, said)
 	})
+}
+
+// neverPaid alerts, once, where a gateway settled a payment whose order nothing can pay any
+// more: it gave away what was not paid for, or the money came another way.
+func (e *Engine) neverPaid(ctx context.Context, tx *ledger.Tx, id int64) error {
+	row, err := payments.ByID(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	p, err := load(ctx, tx, row)
+	if err != nil || p.State != string(Settled) || p.Order == nil || standing(p.Order.State) == Paid || len(p.Authorizations) == 0 {
+		return err
+	}
+	for i := range p.Authorizations {
+		if !p.closed(&p.Authorizations[i]) {
+			return nil
+		}
+	}
+	return payments.RecordOnce(ctx, tx, payments.Event{Payment: p.ID, Kind: "settled_unpaid", Alert: true}, map[string]any{"order": p.Order.State}, 1)
 }

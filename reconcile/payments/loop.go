@@ -106,10 +106,10 @@ func (e *Engine) Tick(ctx context.Context) error {
 // nothing.
 func (e *Engine) clock(ctx context.Context) error {
 	m, err := system.Read(ctx, e.db)
-	if err != nil || m.Behind() {
-		return err
+	if err == nil && !m.Behind() {
+		err = errors.Join(e.expire(ctx), e.heal(ctx))
 	}
-	if err = errors.Join(e.expire(ctx), e.heal(ctx)); err == nil {
+	if err == nil {
 		e.lastLoop.Store(time.Now().UnixMilli())
 	}
 	return err

@@ -18,6 +18,9 @@ type Rail interface {
 	// Incoming reads what moved to the recipients, of an asset, in final blocks from one on
 	// (-1: from about now), as far as one question goes.
 	Incoming(ctx context.Context, asset string, recipients []string, from int64) (Page, error)
+	// Within reads what a transaction moved of an asset to a recipient; nothing where it is in
+	// no block, or failed.
+	Within(ctx context.Context, asset, recipient, tx string) ([]Seen, error)
 	// Still asks where a transfer stands now.
 	Still(ctx context.Context, t payments.Transfer) (Standing, error)
 }

@@ -81,8 +81,8 @@ type Revoke struct {
 // RevokeReceipt makes a receipt unreachable at its address, for ever, and gives it a new
 // one.
 func (e *Engine) RevokeReceipt(ctx context.Context, in Revoke) (url string, err error) {
-	if in.By.Person == nil || strings.TrimSpace(in.Note) == "" {
-		return "", notNow("Say why, in a note.")
+	if err := noted(in.By, in.Note); err != nil {
+		return "", err
 	}
 	row, err := payments.ByOrder(ctx, e.db, in.Order)
 	if err != nil {

@@ -118,6 +118,8 @@ func (p *Payment) told() Told {
 		return toldRefund(p.Refunds)
 	case len(p.Authorizations) > 0 && !slices.ContainsFunc(p.Authorizations, func(a payments.Authorization) bool { return a.DeadWhy == "" }) && standing(p.Order.State) == Unpaid:
 		return ToldNotCharged
+	case len(p.Authorizations) == 0 && !p.BroadcastAt.IsZero() && (p.State == string(Refused) || p.PrunedFrom == string(Refused)) && standing(p.Order.State) == Unpaid:
+		return ToldNotCharged // only people end what was sent without an authorization
 	case reverted, len(p.Authorizations) > 0, !p.BroadcastAt.IsZero(), p.State == string(Unknown), p.State == string(Settled), p.PrunedFrom == string(Settled):
 		return ToldChecking
 	}

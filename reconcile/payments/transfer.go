@@ -15,6 +15,9 @@ import (
 type Posted struct {
 	Seen
 	Reverted bool // it was reorganised away
+	// Hearsay: a gateway tells it of a rail that can be asked, which alone says what is final,
+	// what is taken back, and what is there again.
+	Hearsay bool
 	// The order it is known to be for, if it is: the order's id, or a payment of a gateway.
 	Order              string
 	Gateway, PaymentID string
@@ -40,8 +43,20 @@ type Incoming struct {
 	Final, Reverted             bool
 }
 
-// Post records a movement that a gateway tells of.
+// Post records a movement that a gateway tells of. Where its rail can be asked, only the rail
+// makes it final or takes it back: what a gateway says of that makes it be asked.
 func (e *Engine) Post(ctx context.Context, in Incoming) (*Moved, error) {
+	p, err := readIncoming(in)
+	if err != nil {
+		return nil, err
+	}
+	if e.rails(p.Network) != nil {
+		p.Final, p.Hearsay = false, true
+	}
+	return e.post(ctx, p)
+}
+
+func readIncoming(in Incoming) (Posted, error) {
 	var f faults
 	p := Posted{Reverted: in.Reverted, Order: in.OrderID, Gateway: in.Gateway, PaymentID: in.PaymentID}
 	p.Seen = Seen{Block: in.Block, BlockHash: same(in.Network, in.BlockHash), Final: in.Final}
@@ -74,10 +89,7 @@ func (e *Engine) Post(ctx context.Context, in Incoming) (*Moved, error) {
 	if in.OrderID != "" && !isUUID(in.OrderID) {
 		f.add("/order_id", "is no order's id")
 	}
-	if err := f.refuse(); err != nil {
-		return nil, err
-	}
-	return e.post(ctx, p)
+	return p, f.refuse()
 }
 
 // post records a movement, once: in the transaction that holds its payment.
@@ -107,6 +119,11 @@ func (e *Engine) posted(ctx context.Context, p Posted) (m *Moved, err error) {
 		if err != nil {
 			return err
 		}
+		if known == nil {
+			if known, err = payments.ToldAt(ctx, tx, &p.Moved); err != nil {
+				return err
+			}
+		}
 		payment, err := e.whose(ctx, tx, p, known)
 		if err != nil {
 			return keep(&refusal, err)
@@ -124,7 +141,7 @@ func (e *Engine) posted(ctx context.Context, p Posted) (m *Moved, err error) {
 		if known == nil {
 			m, err = e.arrive(ctx, tx, pay, p, sys)
 		} else {
-			m, err = e.again(ctx, tx, pay, p)
+			m, err = e.again(ctx, tx, pay, p, known.ID)
 		}
 		return keep(&refusal, err)
 	})
@@ -178,8 +195,24 @@ func (e *Engine) arrive(ctx context.Context, tx *ledger.Tx, pay *Payment, p Post
 		if err := e.paid(ctx, tx, pay, c); err != nil {
 			return nil, err
 		}
+		if err := e.contradicts(ctx, tx, pay, &t); err != nil {
+			return nil, err
+		}
 	}
 	return &Moved{New: true, Transfer: t, Refund: f}, nil
+}
+
+// contradicts alerts where money came for a payment of which people had found that nothing
+// was taken. It is owed back like all that comes late.
+func (e *Engine) contradicts(ctx context.Context, tx *ledger.Tx, pay *Payment, t *payments.Transfer) error {
+	if pay.State != string(Refused) && pay.PrunedFrom != string(Refused) {
+		return nil
+	}
+	decided, err := payments.DecidedNotTaken(ctx, tx, pay.ID)
+	if err != nil || !decided {
+		return err
+	}
+	return payments.Record(ctx, tx, payments.Event{Payment: pay.ID, Kind: "contradicted", Alert: true}, map[string]any{"transfer": t.ID, "tx": t.Tx})
 }
 
 // ordered creates the order of a payment for which money arrived before it had one.

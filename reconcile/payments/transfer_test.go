@@ -145,7 +145,7 @@ func TestWhatIsReorganisedAway(t *testing.T) {
 	w.post(final, payments.Applied)
 	away = b
 	away.Reverted = true
-	_, err := w.Post(t.Context(), away)
+	_, err := w.Shown(t.Context(), away)
 	refusal(t, nil, err, payments.CodeConflict)
 	w.equation()
 }

@@ -50,7 +50,7 @@ func (k *walk) reconcile(i int) {
 			return
 		}
 	}
-	m, err := k.Post(k.t.Context(), in)
+	m, err := k.Shown(k.t.Context(), in)
 	if err != nil {
 		k.wrong("posting %d: %v", i, err)
 	}

@@ -111,6 +111,8 @@ type rail struct {
 	hang   func(context.Context) // what an answer waits for
 
 	incoming func(recipients []string) payments.Page
+	within   map[string][]payments.Seen   // by transaction
+	standing map[string]payments.Standing // by transaction; the others cannot be told
 }
 
 func (r *rail) Signer(c rows.Claimed, _ payments.Offered) (string, bool, error) {
@@ -137,8 +139,19 @@ func (r *rail) Incoming(_ context.Context, _ string, recipients []string, _ int6
 	return payments.Page{Done: true}, nil
 }
 
-func (r *rail) Still(context.Context, rows.Transfer) (payments.Standing, error) {
+func (r *rail) Still(_ context.Context, t rows.Transfer) (payments.Standing, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s, ok := r.standing[t.Tx]; ok {
+		return s, nil
+	}
 	return payments.Standing{}, errors.New("not asked in this test")
+}
+
+func (r *rail) Within(_ context.Context, _, _, tx string) ([]payments.Seen, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.within[tx], nil
 }
 
 func (r *rail) say(nonce string, s payments.Sight) {
@@ -272,10 +285,10 @@ func (w *world) transfer(tx, authorization int, amount string) payments.Incoming
 	return in
 }
 
-// post posts a transfer, which must be classified as class.
+// post lets the rail show a transfer, which must be classified as class.
 func (w *world) post(in payments.Incoming, class string) *payments.Moved {
 	w.t.Helper()
-	m := done(w.Post(w.t.Context(), in))(w.t)
+	m := done(w.Shown(w.t.Context(), in))(w.t)
 	if m.Transfer.Class != class {
 		w.t.Fatalf("transfer is %s, want %s", m.Transfer.Class, class)
 	}

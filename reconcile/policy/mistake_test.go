@@ -2,6 +2,8 @@ package policy_test
 
 import (
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -181,6 +183,11 @@ func TestAFileWithFiveMistakesReportsFive(t *testing.T) {
 	}
 }
 
+// lineEnds are what YAML takes for the end of a line.
+var lineEnds = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]")
+
+var place = regexp.MustCompile(`^(f|[^:]+\.yaml):([0-9]+):([0-9]+:)? `)
+
 func FuzzLoad(f *testing.F) {
 	for _, file := range []string{"testdata/quittance.yaml", "testdata/five_mistakes.yaml"} {
 		src, err := os.ReadFile(file)
@@ -190,9 +197,19 @@ func FuzzLoad(f *testing.F) {
 		f.Add(src)
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		for _, line := range mistakes(t, string(src)) {
-			if strings.HasPrefix(line, "0:") {
-				t.Errorf("a mistake without a place: %s", line)
+		most := 1 + len(lineEnds.FindAllIndex(src, -1))
+		p, found := policy.LoadIn(surroundings, "f", src)
+		if (p == nil) != (len(found) > 0) {
+			t.Fatalf("a policy and mistakes at once, or neither: %v", found)
+		}
+		for _, m := range found {
+			// A mistake may also be one of the samples that the policy names.
+			place := place.FindStringSubmatch(m.String())
+			if place == nil {
+				t.Fatalf("a mistake without a place: %s", m)
+			}
+			if line, _ := strconv.Atoi(place[2]); line < 1 || place[1] == "f" && line > most {
+				t.Errorf("a mistake at no place of %d lines: %s", most, m)
 			}
 		}
 	})

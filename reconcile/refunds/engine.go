@@ -248,6 +248,27 @@ func (e *Engine) payable(f *payments.Refund, x money.Atomic) error {
 
 // Blocks says what stands in the way of paying it, in words; "" when nothing does.
 func (e *Engine) Blocks(f *payments.Refund, final bool) string {
+	if why := e.Stuck(f, final); why != "" || !Open(f.State) {
+		return why
+	}
+	switch f.State {
+	case Owed, Returned:
+		return "Waits for approval"
+	case Approved:
+		return "Waits to be sent"
+	case Sending:
+		return "Being sent: no reference yet"
+	case Sent:
+		return "Not seen to arrive yet"
+	case Unknown:
+		return "Nobody knows whether it was sent"
+	}
+	return ""
+}
+
+// Stuck says why nobody may approve it or start to send it as it stands, in words; "" where
+// nothing is in the way.
+func (e *Engine) Stuck(f *payments.Refund, final bool) string {
 	a := e.asset(f)
 	switch {
 	case !Open(f.State):
@@ -262,18 +283,6 @@ func (e *Engine) Blocks(f *payments.Refund, final bool) string {
 		return "Transfer not final"
 	case f.WriteOff.Sign() > 0:
 		return "Write-off waits for a second person"
-	}
-	switch f.State {
-	case Owed, Returned:
-		return "Waits for approval"
-	case Approved:
-		return "Waits to be sent"
-	case Sending:
-		return "Being sent: no reference yet"
-	case Sent:
-		return "Not seen to arrive yet"
-	case Unknown:
-		return "Nobody knows whether it was sent"
 	}
 	return ""
 }

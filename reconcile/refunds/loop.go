@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"quittance/ledger"
@@ -34,6 +35,9 @@ func (e *Engine) Run(ctx context.Context) {
 	}
 }
 
+// RoundLimit is what a round takes at most while the loop is well: a network may be silent.
+const RoundLimit = patience + 10*time.Second
+
 // LastLoop is when the loop last finished a round on this server.
 func (e *Engine) LastLoop() time.Time { return time.UnixMilli(e.lastLoop.Load()) }
 
@@ -41,29 +45,38 @@ func (e *Engine) LastLoop() time.Time { return time.UnixMilli(e.lastLoop.Load())
 // may leave, it does nothing. No network is waited for in a transaction.
 func (e *Engine) Tick(ctx context.Context) error {
 	m, err := system.Read(ctx, e.db)
-	if err != nil || m.Behind() || !m.Outward {
-		return err
+	if err == nil && !m.Behind() && m.Outward {
+		err = e.looks(ctx)
 	}
+	if err == nil {
+		e.lastLoop.Store(time.Now().UnixMilli())
+	}
+	return err
+}
+
+// looks asks about the payouts that are due, all at the same time: one network that does
+// not answer holds up the round for one patience, and no other payout.
+func (e *Engine) looks(ctx context.Context) error {
 	var networks []string
 	for _, r := range e.policy().Rails() {
 		if e.networks(r.Network) != nil {
 			networks = append(networks, r.Network)
 		}
 	}
-	if len(networks) > 0 {
-		due, err := store.TakeDue(ctx, e.db, networks, batch, askedFor)
-		if err != nil {
-			return err
-		}
-		for _, id := range due {
-			err = errors.Join(err, e.look(ctx, id))
-		}
-		if err != nil {
-			return err
-		}
+	if len(networks) == 0 {
+		return nil
 	}
-	e.lastLoop.Store(time.Now().UnixMilli())
-	return nil
+	due, err := store.TakeDue(ctx, e.db, networks, batch, askedFor)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(due))
+	var all sync.WaitGroup
+	for i, id := range due {
+		all.Go(func() { errs[i] = e.look(ctx, id) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // look asks about one payout and records what follows.

@@ -145,14 +145,7 @@ func (e *Engine) fits(ctx context.Context, f *payments.Refund, tx, amount string
 // Doubt records that nobody knows whether what was being sent went out. What is reserved
 // stays reserved.
 func (e *Engine) Doubt(ctx context.Context, a Act) error {
-	return e.act(ctx, a, func(ctx context.Context, h *held) error {
-		if err := noteNeeded(a.Note); err != nil {
-			return err
-		}
-		p, err := live(ctx, h)
-		if err != nil {
-			return err
-		}
+	return e.onAttempt(ctx, a, func(ctx context.Context, h *held, p *store.Payout) error {
 		if p == nil || p.State != "sending" {
 			return refusal(CodeNotNow, "Nothing is being sent.")
 		}
@@ -167,14 +160,7 @@ func (e *Engine) Doubt(ctx context.Context, a Act) error {
 // GiveUp records that an attempt did not go out: whoever started it may say so while no
 // reference is known and nobody doubts it. Everything else takes another person, who looked.
 func (e *Engine) GiveUp(ctx context.Context, a Act) error {
-	return e.act(ctx, a, func(ctx context.Context, h *held) error {
-		if err := noteNeeded(a.Note); err != nil {
-			return err
-		}
-		p, err := live(ctx, h)
-		if err != nil {
-			return err
-		}
+	return e.onAttempt(ctx, a, func(ctx context.Context, h *held, p *store.Payout) error {
 		switch {
 		case p == nil:
 			return refusal(CodeNotNow, "Nothing is being paid.")
@@ -207,14 +193,7 @@ func (e *Engine) fail(ctx context.Context, h *held, p *store.Payout, said string
 
 // Saw records what a person saw of a payment on a network that cannot be asked from here.
 func (e *Engine) Saw(ctx context.Context, a Act) error {
-	return e.act(ctx, a, func(ctx context.Context, h *held) error {
-		if err := noteNeeded(a.Note); err != nil {
-			return err
-		}
-		p, err := live(ctx, h)
-		if err != nil {
-			return err
-		}
+	return e.onAttempt(ctx, a, func(ctx context.Context, h *held, p *store.Payout) error {
 		switch {
 		case !e.Blind(h.f.Network):
 			return refusal(CodeNotNow, "The network is asked itself: it counts as paid when it shows the payment in a final block.")
@@ -290,6 +269,21 @@ func (e *Engine) CameBack(ctx context.Context, a Act, back Back) error {
 			return err
 		}
 		return h.step(ctx, ComeBack, x, "refund_returned", map[string]any{"payout": p.ID, "returned": x.String(), "tx": tx}, nil)
+	})
+}
+
+// onAttempt runs f with the attempt that is not over, nil where there is none; a note is
+// needed.
+func (e *Engine) onAttempt(ctx context.Context, a Act, f func(ctx context.Context, h *held, p *store.Payout) error) error {
+	return e.act(ctx, a, func(ctx context.Context, h *held) error {
+		if err := noteNeeded(a.Note); err != nil {
+			return err
+		}
+		p, err := live(ctx, h)
+		if err != nil {
+			return err
+		}
+		return f(ctx, h, p)
 	})
 }
 

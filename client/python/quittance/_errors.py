@@ -110,6 +110,10 @@ class NothingReady(QuittanceError):
         super().__init__("no run is ready")
 
 
+# The longest in seconds that a server is believed to want us to wait.
+LONGEST_WAIT = 24 * 60 * 60
+
+
 class Problem(QuittanceError):
     """A refusal of the server, as an RFC 9457 problem document; `code` is for programs to
     branch on. It never repeats what was sent. The codes an agent branches on have
@@ -126,7 +130,8 @@ class Problem(QuittanceError):
         self.retryable = members.get("retryable") is True
         self.retry_action = str(members.get("retry_action") or "")
         after = members.get("retry_after")
-        self.retry_after = after if isinstance(after, int) else 0
+        # Whoever stands between us and the server may say anything.
+        self.retry_after = min(max(after, 0), LONGEST_WAIT) if isinstance(after, int) else 0
         self.final = members.get("final") is True
         self.state = str(members.get("state") or "")
         self.effect_id = str(members.get("effect_id") or "")
@@ -200,7 +205,7 @@ def problem_from(status: int, members: Optional[Mapping[str, Any]], retry_after:
             "title": "not an answer of Quittance",
             "retryable": status >= 500 or status in (408, 429),
         }
-    if not members.get("retry_after") and retry_after and retry_after.isdigit():
+    if not members.get("retry_after") and retry_after and retry_after.isascii() and retry_after.isdigit():
         members = dict(members, retry_after=int(retry_after))
     return _classes.get(str(members["code"]), Problem)(status, members)
 

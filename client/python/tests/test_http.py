@@ -4,6 +4,7 @@ import time
 from typing import List
 
 from quittance import NoAnswer, Problem
+from quittance._errors import problem_from
 from quittance._http import ANSWER_LIMIT, escape
 
 from .case import FakeCase
@@ -115,6 +116,11 @@ class Connections(FakeCase):
             self.client()._transport.once("PUT", "/v1/runs/r", {})
         self.assertEqual((caught.exception.code, caught.exception.retryable), ("http_307", False))
         self.assertEqual(len(self.fake.bodies("open")), 1)
+
+    def test_no_answer_can_ask_for_a_wait_below_zero_or_for_ever(self) -> None:
+        for said, header, want in ((-5, None, 0), (10**30, None, 86400), (0, "-7", 0), (0, "3", 3), (0, "soon", 0), (0, "\u00b2", 0), (4, "9", 4), ("x", None, 0), (None, "9" * 40, 86400)):
+            members = {"code": "unavailable", "retryable": True, "retry_after": said}
+            self.assertEqual(problem_from(503, members, header).retry_after, want, (said, header))
 
     def test_retry_after_is_heeded_and_other_refusals_are_not_repeated(self) -> None:
         self.fake.script("open", refuse(503, code="not_ready", retryable=True, retry_action="retry_same", retry_after=1))

@@ -137,11 +137,14 @@ function object(text: string): Record<string, unknown> | undefined {
   }
 }
 
+/** The longest in seconds that a server is believed to want us to wait. */
+const longestWait = 24 * 60 * 60;
+
 /**
  * Reads a refusal. One that is not a problem document comes from something between us
  * and the server: only its status says anything.
  */
-function problemFrom(status: number, headers: http.IncomingHttpHeaders, text: string): Problem {
+export function problemFrom(status: number, headers: http.IncomingHttpHeaders, text: string): Problem {
   let p = object(text) as Partial<ProblemDocument> | undefined;
   if (typeof p?.code !== "string" || p.code === "") {
     p = {
@@ -150,8 +153,11 @@ function problemFrom(status: number, headers: http.IncomingHttpHeaders, text: st
       retryable: status >= 500 || status === 429 || status === 408,
     };
   }
-  const after = Number(headers["retry-after"]);
-  if (!p.retry_after && Number.isInteger(after)) p.retry_after = after;
+  const after = p.retry_after || Number(headers["retry-after"]);
+  // Whoever stands between us and the server may say anything: a timer takes a wait below
+  // zero, or past its own range, for none.
+  delete p.retry_after;
+  if (Number.isInteger(after) && after > 0) p.retry_after = Math.min(after, longestWait);
   return new Problem({ title: "", retryable: false, final: false, ...p, code: p.code as string, status });
 }
 

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { inspect } from "node:util";
 
 import { Client, isProblem, JSONNumber, NoAnswer, Paused, Problem, RawJSON, reference, Refused, TooLate, Unrecorded } from "../src/index.js";
+import { problemFrom } from "../src/request.js";
 import { decide, effect, Gate, invoice, letter, newClient, newRun, thrown, token, url } from "./world.js";
 
 const begin = /^POST \/v1\/effects$/;
@@ -50,6 +51,13 @@ test("what was recorded is what is performed", async () => {
   const out = run.do("send", args, (call) => call.arguments.amount);
   args.amount = "9999.00";
   assert.equal((await out).result, "10.00");
+});
+
+test("no answer can ask for a wait below zero or for ever", () => {
+  for (const [said, header, want] of [[-5, "", 0], [1e30, "", 86400], [0, "-7", 0], [0, "3", 3], [0, "soon", 0], [4, "9", 4], ["x", "", 0]] as const) {
+    const p = problemFrom(503, { "retry-after": header }, JSON.stringify({ code: "unavailable", retryable: true, retry_after: said }));
+    assert.equal(p.document.retry_after ?? 0, want, `${said} ${header}`);
+  }
 });
 
 test("arguments that are not a JSON object are refused before anything is sent", async () => {

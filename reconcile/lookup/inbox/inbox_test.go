@@ -26,7 +26,7 @@ var env = map[string]string{
 	"NEW": "whsec_" + base64.StdEncoding.EncodeToString([]byte("new-secret-of-letters")),
 }
 
-func open(t *testing.T, signature string) *lookup.Lookup {
+func open(t testing.TB, signature string) *lookup.Lookup {
 	t.Helper()
 	in := read.Surroundings{Getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
 	p, mistakes := policy.LoadIn(in, "quittance.yaml", []byte(`

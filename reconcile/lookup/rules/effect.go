@@ -12,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
+	"golang.org/x/text/unicode/norm"
 
 	"quittance/reconcile/canon"
 	"quittance/reconcile/lookup"
@@ -38,13 +39,14 @@ func EffectFields() []string { return slices.Sorted(maps.Keys(effectFields)) }
 // effectVariable is the effect as expressions see it. What it has no value for is absent
 // rather than empty: an empty business key must not equal an empty member of a record.
 func effectVariable(q lookup.Question) map[string]any {
+	// Like every text of an answer, in NFC: two spellings of a name are one.
 	m := map[string]any{
-		"id": q.Effect, "account": q.Account, "run": q.Run, "tool": q.Tool,
+		"id": q.Effect, "account": norm.NFC.String(q.Account), "run": norm.NFC.String(q.Run), "tool": norm.NFC.String(q.Tool),
 		"arguments": expr.Value(q.Arguments), "attempts": int64(len(q.Attempts)),
 	}
 	for name, text := range map[string]string{"business_key": q.BusinessKey, "vendor_key": q.VendorKey, "reference": q.Reference} {
 		if text != "" {
-			m[name] = text
+			m[name] = norm.NFC.String(text)
 		}
 	}
 	if q.Amount != nil {

@@ -148,6 +148,27 @@ func (c chain) Incoming(ctx context.Context, asset string, recipients []string, 
 	return out, nil
 }
 
+// Within reads what a transaction moved of an asset to a recipient.
+func (c chain) Within(ctx context.Context, asset, recipient, tx string) (list []payments.Seen, err error) {
+	token, err := evm.ParseAddress(asset)
+	to, more := evm.ParseAddress(recipient)
+	err = errors.Join(err, more)
+	hash, more := evm.ParseHash(tx)
+	if err = errors.Join(err, more); err != nil {
+		return nil, err
+	}
+	m := c.Moved(ctx, token, hash, c.now())
+	if m.Trouble != nil {
+		return nil, m.Trouble
+	}
+	for i := range m.Transfers {
+		if m.Transfers[i].To == to {
+			list = append(list, seen(&m.Transfers[i], m.Final))
+		}
+	}
+	return list, nil
+}
+
 // Still asks where a transfer stands.
 func (c chain) Still(ctx context.Context, t rows.Transfer) (payments.Standing, error) {
 	known := rail.Transfer{Network: c.Network(), Position: t.Position, Block: uint64(t.Block)}

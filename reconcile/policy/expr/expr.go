@@ -11,6 +11,7 @@ import (
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"golang.org/x/text/unicode/norm"
 
 	"quittance/reconcile/policy/read"
 )
@@ -63,7 +64,8 @@ func (s *Scope) Compile(r *read.Reader, n ast.Node, path string, want *cel.Type)
 	if !ok {
 		return nil
 	}
-	checked, issues := s.env.Compile(source)
+	// Texts in it are compared with texts in NFC.
+	checked, issues := s.env.Compile(norm.NFC.String(source))
 	if issues.Err() != nil {
 		for _, e := range issues.Errors() {
 			r.Mistake(n, path, "at character %d of the expression: %s", e.Location.Column()+1, e.Message)
