@@ -95,7 +95,7 @@ func decisionText(r *request, x *rows.Decision) string {
 	if x.Verdict == string(payments.VerdictSettled) {
 		said = "it was settled by " + shortName(x.Tx)
 	}
-	text := x.Maker + " says that " + said + ": " + cutText(x.Note, eventShown)
+	text := x.Maker + " says that " + said + ": “" + cutText(x.Note, eventShown) + "”"
 	if r.now.Before(x.ReadyAt) {
 		return text + ". Another person may let it go from " + r.at(x.ReadyAt).Text + " on."
 	}

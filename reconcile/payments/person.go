@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"fmt"
 	"time"
 
 	"quittance/reconcile/rail"
@@ -27,7 +28,7 @@ func (p *Payment) Undecidable(v Verdict, lag time.Duration) string {
 	case p.State != string(Unknown):
 		return "It is over: nothing is to be decided."
 	case p.Now.Sub(p.ClaimedAt) <= HealAfter:
-		return "It is younger than " + HealAfter.String() + ": what was sent may still be on its way."
+		return fmt.Sprintf("It is younger than %d s: what was sent may still be on its way.", HealAfter/time.Second)
 	case p.Order != nil && standing(p.Order.State) == Paid:
 		return "Its order is paid: it goes on by itself."
 	case v == VerdictSettled:
