@@ -81,7 +81,7 @@ func TestAnUnknownPaymentOnThePages(t *testing.T) {
 	if a := fay.step(path, url.Values{"do": {"let-go"}, "version": {version(fay)}}, "once more"); a.status != http.StatusConflict {
 		t.Errorf("one person does both: %d", a.status)
 	}
-	if page := gil.get(path).text(); !strings.Contains(page, "Fay Moreau says that nothing was taken: not on the statement of today") {
+	if page := gil.get(path).text(); !strings.Contains(page, "Fay Moreau says that nothing was taken: “not on the statement of today") {
 		t.Errorf("%s", page)
 	}
 	if a := act(gil, "let-go", "too soon"); a.status != http.StatusConflict || !strings.Contains(a.text(), "not before") {
