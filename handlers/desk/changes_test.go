@@ -149,6 +149,10 @@ func (w *world) changes() map[string]func() answer {
 		"/transfers/:id/act": func() answer {
 			return ada.step("/transfers/"+w.unplaced().Transfer.ID, url.Values{"do": {"give-back"}}, "not ours")
 		},
+		"/orders/:id/act": func() answer {
+			path := "/orders/" + (&moneyWorld{world: w}).order("1000").OrderID
+			return ada.step(path, url.Values{"do": {"revoke-receipt"}, "version": {ada.get(path).field(w.t, "version")}}, "sent to a stranger")
+		},
 		"/health/gap/acknowledge": func() answer {
 			gap()
 			return post(ada, "/health", "/health/gap/acknowledge", url.Values{"note": {"restored"}})

@@ -166,6 +166,17 @@ func (w *moneyWorld) month() map[string]string {
 	return m
 }
 
+// field is what a hidden field of a page holds.
+func (a answer) field(t testing.TB, name string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(a.body, `name="`+name+`" value="`)
+	if !ok {
+		t.Fatalf("there is no field %s: %s", name, a.body)
+	}
+	value, _, _ := strings.Cut(rest, `"`)
+	return value
+}
+
 // step does one act on the pages, from its confirmation page on.
 func (v *visitor) step(path string, query url.Values, note string) answer {
 	v.w.t.Helper()

@@ -44,15 +44,7 @@ func TestAnUnknownPaymentOnThePages(t *testing.T) {
 	if page := vera.get(path).text(); strings.Contains(page, "Not taken…") {
 		t.Errorf("a reader decides: %s", page)
 	}
-	version := func(v *visitor) string {
-		body := v.get(path).body
-		_, rest, ok := strings.Cut(body, `name="version" value="`)
-		if !ok {
-			t.Fatalf("nothing can be done: %s", body)
-		}
-		at, _, _ := strings.Cut(rest, `"`)
-		return at
-	}
+	version := func(v *visitor) string { return v.get(path).field(t, "version") }
 	act := func(v *visitor, do, note string, more ...string) answer {
 		q := url.Values{"do": {do}, "version": {version(v)}}
 		if len(more) > 0 {
