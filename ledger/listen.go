@@ -73,6 +73,9 @@ func deliver(ctx context.Context, l *pq.Listener, out chan<- Event) {
 				e = Event{Channel: n.Channel, Payload: n.Extra}
 			}
 		}
+		if ctx.Err() != nil { // the listener that ends says so like one that broke
+			continue
+		}
 		select {
 		case out <- e:
 			owed = nil
