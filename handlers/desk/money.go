@@ -1,14 +1,12 @@
 package desk
 
 import (
-	"net/http"
 	"net/url"
 
 	"quittance/ledger/books"
 	"quittance/ledger/money"
 	rows "quittance/ledger/payments"
 	"quittance/views"
-	"quittance/web"
 )
 
 // unplacedShown is how many transfers without a place the page of the money lists.
@@ -74,5 +72,5 @@ func (d *Desk) money(r *request) error {
 		}
 		s.Tables = append(s.Tables, u)
 	}
-	return web.Render(r.Context, http.StatusOK, views.MoneySheetPage(s))
+	return showSheet(r, s)
 }

@@ -391,6 +391,43 @@ func TestTotalsAreNeverAddedAcrossAssets(t *testing.T) {
 	}
 }
 
+// What a person can do takes a third of the window; the tables beside it are whole all the
+// same.
+func TestSheetsAreNotCutOff(t *testing.T) {
+	t.Parallel()
+	w := newMoneyWorld(t)
+	m := w.month()
+	order := w.order("1000")
+	w.incoming(theBank, "usd", "payer-one", "1000", order.OrderID)
+	w.incoming(theBank, "usd", "payer-one", "1000", order.OrderID)
+	paths := []string{"/orders/" + order.OrderID, "/orders/" + w.doubt().OrderID, "/transfers/" + m["unmatched"], "/recoveries/" + m["recovery"], "/money"}
+	for _, name := range []string{"sent", "unknown", "confirmed", "duplicate"} {
+		paths = append(paths, "/refunds/"+m[name])
+	}
+	for name, look := range map[string]browsertest.Look{"1280": {}, "1920": {Width: 1920, Height: 1000}, "360": {Width: 360, Height: 760}} {
+		t.Run(name, func(t *testing.T) {
+			p := (&world{t: t, url: w.url}).page(look, "fay", "/refunds")
+			for _, path := range paths {
+				goTo(t, w.world, p, path)
+				whole(t, p, path)
+			}
+		})
+	}
+}
+
+// whole checks that no table of the page is cut off, nor what stands in it.
+func whole(t *testing.T, p playwright.Page, path string) {
+	t.Helper()
+	fits(t, p)
+	cut, err := p.Evaluate(`() => [...document.querySelectorAll(".scrolls")].map(e => e.scrollWidth - e.clientWidth).filter(n => n > 0)`)
+	must(t, err)
+	over, err := p.Evaluate(`() => [...document.querySelectorAll(".scrolls td, .scrolls td .money")].filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline").map(e => e.innerText)`)
+	must(t, err)
+	if len(cut.([]any)) > 0 || len(over.([]any)) > 0 {
+		t.Errorf("%s: %v px are cut off, %v do not fit their place", path, cut, over)
+	}
+}
+
 // With eighteen decimals in every bucket of ages nothing of a list is cut off, no word is
 // broken, and the value stays exact.
 func TestListsOfManyDecimalsAreNotCutOff(t *testing.T) {
@@ -413,14 +450,7 @@ func TestListsOfManyDecimalsAreNotCutOff(t *testing.T) {
 			p := (&world{t: t, url: w.url}).page(look, "fay", "/refunds")
 			for _, path := range []string{"/refunds", "/recoveries"} {
 				goTo(t, w.world, p, path)
-				fits(t, p)
-				cut, err := p.Evaluate(`() => [...document.querySelectorAll(".scrolls")].map(e => e.scrollWidth - e.clientWidth).filter(n => n > 0)`)
-				must(t, err)
-				over, err := p.Evaluate(`() => [...document.querySelectorAll(".scrolls td, .scrolls td .money")].filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline").map(e => e.innerText)`)
-				must(t, err)
-				if len(cut.([]any)) > 0 || len(over.([]any)) > 0 {
-					t.Errorf("%s: %v px are cut off, %v do not fit their place", path, cut, over)
-				}
+				whole(t, p, path)
 				text, err := p.Locator("main").InnerText()
 				must(t, err)
 				for _, want := range []string{"1,234.987654321000000001", "1 day\n"} {

@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"quittance/ledger/money"
 	"quittance/reconcile/access"
@@ -162,35 +161,6 @@ func ageCell(from, now time.Time, zone *time.Location, late bool) views.Cell {
 
 // lateDays is where the oldest bucket begins.
 const lateDays = 61
-
-// stackedAbove is how many characters a row may have side by side before a usual window
-// cuts its last columns off.
-const stackedAbove = 92
-
-// stacked lays a table out in blocks where its longest amounts leave no room for columns.
-func stacked(t *views.Table) *views.Table {
-	sum := 0
-	for i := range t.Head {
-		widest := width(t.Head[i].Text)
-		for _, row := range t.Rows {
-			n := width(row[i].Text)
-			if m := row[i].Money; m != nil {
-				n += len(m.Value) + 1 + len(m.Code)
-			}
-			widest = max(widest, n)
-		}
-		sum += widest
-	}
-	t.Stacked = sum > stackedAbove
-	return t
-}
-
-func width(t views.Text) (n int) {
-	for _, p := range t {
-		n += utf8.RuneCountInString(p.Text)
-	}
-	return n
-}
 
 // bucketBounds are the opening times of a bucket by its number from 1; zero for none.
 func bucketBounds(bucket string, b [4]time.Time) (from, to time.Time, ok bool) {

@@ -2,13 +2,11 @@ package desk
 
 import (
 	"errors"
-	"net/http"
 	"time"
 
 	rows "quittance/ledger/payments"
 	"quittance/reconcile/payments"
 	"quittance/views"
-	"quittance/web"
 
 	"github.com/labstack/echo/v4"
 )
@@ -96,7 +94,7 @@ func (d *Desk) orderPage(r *request) error {
 	if err := d.whatWaits(r, &s, p, unknown); err != nil {
 		return err
 	}
-	return web.Render(r.Context, http.StatusOK, views.MoneySheetPage(s))
+	return showSheet(r, s)
 }
 
 // whatWaits says what the payment waits for, and offers what this person may do about it.
@@ -176,6 +174,8 @@ func paymentText(state string) string {
 		return "in flight"
 	case "unknown":
 		return "nobody knows yet"
+	case "pruned":
+		return "over; its answer is not kept any more"
 	}
 	return state
 }

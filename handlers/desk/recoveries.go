@@ -151,5 +151,5 @@ func recoveryTotals(list []store.Sum) *views.Table {
 		}
 		t.Rows = append(t.Rows, cells)
 	}
-	return stacked(t)
+	return stacked(t, wholeWidth)
 }

@@ -72,7 +72,7 @@ func (d *Desk) recoveryPage(r *request) error {
 	if r.may(finance) {
 		s.Acts = recoveryForms(r, v)
 	}
-	return web.Render(r.Context, http.StatusOK, views.MoneySheetPage(s))
+	return showSheet(r, s)
 }
 
 func recoveryForms(r *request, v *store.Recovery) (acts []views.MoneyAct) {

@@ -1,7 +1,6 @@
 package desk
 
 import (
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	store "quittance/ledger/refunds"
 	"quittance/reconcile/refunds"
 	"quittance/views"
-	"quittance/web"
 )
 
 // owed is one refund with what hangs on it.
@@ -100,7 +98,7 @@ func (d *Desk) refundPage(r *request) error {
 	if r.may(finance) {
 		s.Acts = d.refundActs(r, o)
 	}
-	return web.Render(r.Context, http.StatusOK, views.MoneySheetPage(s))
+	return showSheet(r, s)
 }
 
 // orderFacts link a transfer's order, its effect and its receipt.

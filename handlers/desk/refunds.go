@@ -134,7 +134,7 @@ func (d *Desk) refundTotals(list []store.Sum) *views.Table {
 		}
 		t.Rows = append(t.Rows, cells)
 	}
-	return stacked(t)
+	return stacked(t, wholeWidth)
 }
 
 func refundTabs(p report) (list []views.NavItem) {

@@ -85,7 +85,7 @@ func (d *Desk) transferPage(r *request) error {
 		}
 		s.Acts = append(s.Acts, views.MoneyAct{Title: "Give it back", Text: "Somebody else approves it.", Action: action, Button: "Give back…", Hidden: []views.Option{{Value: "do", Label: "give-back"}}})
 	}
-	return web.Render(r.Context, http.StatusOK, views.MoneySheetPage(s))
+	return showSheet(r, s)
 }
 
 func (d *Desk) transferConfirm(r *request) error {
