@@ -99,37 +99,32 @@ func (d *Desk) orderPage(r *request) error {
 
 // whatWaits says what the payment waits for, and offers what this person may do about it.
 func (d *Desk) whatWaits(r *request, s *views.MoneySheet, p *payments.Payment, unknown bool) error {
-	list, err := rows.Page(r.ctx(), d.db, rows.Filter{View: "any", Gateway: p.Gateway, Name: p.PaymentID, Limit: 100})
+	list, err := rows.Page(r.ctx(), d.db, rows.Filter{View: "any", ID: p.ID, Limit: 1})
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	x := &list[0]
+	waiting, err := rows.WaitingDecision(r.ctx(), d.db, p.ID)
 	if err != nil {
 		return err
 	}
-	for i := range list {
-		x := &list[i]
-		if x.ID != p.ID { // of another account
-			continue
+	version, err := rows.LastEvent(r.ctx(), d.db, p.ID)
+	if err != nil {
+		return err
+	}
+	if why := d.pay.Blocks(x); why != "" {
+		s.Blocked = why + "."
+	}
+	switch {
+	case waiting != nil:
+		s.Blocked = decisionText(r, waiting)
+	case unknown:
+		if why := d.pay.Undecidable(p, payments.VerdictNotTaken); why != "" {
+			s.Blocked += " That nothing was taken cannot be decided: " + why
 		}
-		if why := d.pay.Blocks(x); why != "" {
-			s.Blocked = why + "."
-		}
-		waiting, err := rows.WaitingDecision(r.ctx(), d.db, p.ID)
-		if err != nil {
-			return err
-		}
-		version, err := rows.LastEvent(r.ctx(), d.db, p.ID)
-		if err != nil {
-			return err
-		}
-		switch {
-		case waiting != nil:
-			s.Blocked = decisionText(r, waiting)
-		case unknown:
-			if why := d.pay.Undecidable(p, payments.VerdictNotTaken); why != "" {
-				s.Blocked += " That nothing was taken cannot be decided: " + why
-			}
-		}
-		if r.may(finance) {
-			s.Acts = d.paymentActs(r, p, waiting, x.Alerts, version)
-		}
+	}
+	if r.may(finance) {
+		s.Acts = d.paymentActs(r, p, waiting, x.Alerts, version)
 	}
 	return nil
 }

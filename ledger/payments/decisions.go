@@ -81,8 +81,7 @@ func LastEvent(ctx context.Context, r ledger.Reader, payment int64) (id int64, e
 
 // OpenAlerts is how many alerts of a payment nobody has said yet that they saw.
 func OpenAlerts(ctx context.Context, r ledger.Reader, payment int64) (n int, err error) {
-	err = r.Get(ctx, &n, `SELECT count(*) FROM payment_events a WHERE a.payment = $1 AND a.alert
-		AND a.id > COALESCE((SELECT max(s.id) FROM payment_events s WHERE s.payment = $1 AND s.kind = 'alerts_seen'), 0)`, payment)
+	err = r.Get(ctx, &n, `SELECT count(*) FROM (`+openAlerts+` AND a.payment = $1) x`, payment)
 	if err != nil {
 		return 0, fmt.Errorf("couldn't count alerts: %w", err)
 	}

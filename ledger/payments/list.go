@@ -37,6 +37,7 @@ type Item struct {
 // Filter narrows the list; zero values filter nothing.
 type Filter struct {
 	View     string // one of [Views]
+	ID       int64
 	Gateway  string
 	Network  string
 	Payer    string
@@ -85,6 +86,9 @@ func (f *Filter) conds(c *where.Conds) {
 			c.Add("p."+x.column+" = ?", x.value)
 		}
 	}
+	if f.ID != 0 {
+		c.Add("p.id = ?", f.ID)
+	}
 	if !f.From.IsZero() {
 		c.Add("p.first_at >= ?", f.From)
 	}
@@ -116,8 +120,7 @@ func Page(ctx context.Context, r ledger.Reader, f Filter) (list []Item, err erro
 			p.check_at, p.checked_at, COALESCE(p.check_said, '') AS check_said, COALESCE(p.why, '') AS why, clock_timestamp() AS now,
 			COALESCE((SELECT e.state FROM runs r JOIN effects e ON e.run_id = r.id
 				WHERE r.account_id = p.account_id AND r.run_id = 'payment/' || p.gateway || '/' || p.payment_id ORDER BY e.opened_at DESC LIMIT 1), '') AS work_state,
-			(SELECT count(*) FROM payment_events a WHERE a.payment = p.id AND a.alert
-				AND a.id > COALESCE((SELECT max(s.id) FROM payment_events s WHERE s.payment = p.id AND s.kind = 'alerts_seen'), 0)) AS alerts,
+			(SELECT count(*) FROM (`+openAlerts+` AND a.payment = p.id) x) AS alerts,
 			COALESCE((SELECT d.verdict FROM payment_decisions d WHERE d.payment = p.id AND d.state = 'waiting'), '') AS verdict
 		FROM (SELECT * FROM payments p WHERE `+c.String()+` ORDER BY p.id `+order+` LIMIT `+limit+`) p
 		LEFT JOIN orders o ON o.payment = p.id ORDER BY p.id `+order, c.Args()...)
