@@ -48,6 +48,9 @@ func queryText(v url.Values, name string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(v.Get(name), "\x00", ""), ""))
 }
 
+// queryText is [queryText] of the request's own address, as the form of an act has its Text.
+func (r *request) queryText(name string) string { return queryText(r.QueryParams(), name) }
+
 // fromText takes name:value out of the search box.
 func (f *filter) fromText() {
 	var rest []string

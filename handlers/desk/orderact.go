@@ -103,7 +103,7 @@ func decisionText(r *request, x *rows.Decision) string {
 }
 
 func (d *Desk) orderConfirm(r *request) error {
-	return d.showOrderAct(r, http.StatusOK, func(name string) string { return queryText(r.QueryParams(), name) }, "")
+	return d.showOrderAct(r, http.StatusOK, r.queryText, "")
 }
 
 func (d *Desk) showOrderAct(r *request, status int, get func(string) string, problem string) error {

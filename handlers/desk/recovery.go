@@ -144,7 +144,7 @@ var recoveryActs = map[string]struct {
 var recoveryFields = []string{"do", "version", "amount", "currency", "counterparty", "reference", "how"}
 
 func (d *Desk) recoveryConfirm(r *request) error {
-	return d.showRecoveryAct(r, http.StatusOK, func(name string) string { return queryText(r.QueryParams(), name) }, "")
+	return d.showRecoveryAct(r, http.StatusOK, r.queryText, "")
 }
 
 func (d *Desk) showRecoveryAct(r *request, status int, get func(string) string, problem string) error {

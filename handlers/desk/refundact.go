@@ -87,8 +87,7 @@ var refundActs = map[string]refundAct{
 // refundConfirm shows an act once more, with the amount as it was read. Its address changes
 // nothing.
 func (d *Desk) refundConfirm(r *request) error {
-	get := func(name string) string { return queryText(r.QueryParams(), name) }
-	return d.showRefundAct(r, http.StatusOK, get, "")
+	return d.showRefundAct(r, http.StatusOK, r.queryText, "")
 }
 
 func (d *Desk) showRefundAct(r *request, status int, get func(string) string, problem string) error {

@@ -89,7 +89,7 @@ func (d *Desk) transferPage(r *request) error {
 }
 
 func (d *Desk) transferConfirm(r *request) error {
-	return d.showTransferAct(r, http.StatusOK, func(name string) string { return queryText(r.QueryParams(), name) }, "")
+	return d.showTransferAct(r, http.StatusOK, r.queryText, "")
 }
 
 func (d *Desk) showTransferAct(r *request, status int, get func(string) string, problem string) error {
