@@ -152,8 +152,7 @@ func (c *arrays) time(name string, v ledger.Time) {
 	if v.IsZero() {
 		return
 	}
-	b := c.to(name)
-	*b = c.next(append(appendTime(append(*b, '"'), v.UTC()), '"'))
+	c.quote(name, string(appendTime(nil, v.UTC())))
 }
 
 func (c *arrays) bytes(name string, v []byte) {
